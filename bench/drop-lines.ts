@@ -14,7 +14,7 @@ export function partsOf(drop: string): string[] {
 }
 
 /** Calls `take` with the text of every line of a file; lines longer than the buffer are left out. Returns the file's size in bytes. */
-export function readLines(path: string, take: (line: string) => void): number {
+export function forEachLine(path: string, take: (line: string) => void): number {
   const buffer = Buffer.allocUnsafeSlow(BUFFER_SIZE_BYTES);
   const descriptor = openSync(path, 'r');
   let filled = 0;

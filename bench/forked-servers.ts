@@ -37,7 +37,7 @@ async function end(child: ChildProcess | undefined): Promise<void> {
 }
 
 /** User and system time of a process so far, in microseconds. */
-export function cpuUsOf(pid: number): number {
+export function processCpuUs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS;
 }

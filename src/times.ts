@@ -1,5 +1,8 @@
 /** Times as they are told: RFC 3339, in UTC. */
 
+/** The milliseconds of a day. */
+export const DAY_MS = 86_400_000;
+
 /** A second since 1970. */
 export const rfc3339 = (seconds: number): string => new Date(seconds * 1000).toISOString().replace('.000Z', 'Z');
 

@@ -28,7 +28,7 @@ export interface Report {
   readonly workers?: readonly { readonly pid: number; readonly data?: string | null }[];
 }
 
-export interface Outcome {
+export interface CommandOutcome {
   readonly code: number;
   /** Empty where nothing that was printed is JSON. */
   readonly json: Report;
@@ -56,7 +56,7 @@ export interface Installation {
   /** Writes a signed drop to a folder of that name, and returns the folder. */
   drop(name: string, spec: DropSpec): string;
   /** Runs the program with `--config` and `--json`; a failure is the JSON of its standard error. */
-  pagegate(...args: string[]): Promise<Outcome>;
+  pagegate(...args: string[]): Promise<CommandOutcome>;
   remove(): void;
 }
 

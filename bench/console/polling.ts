@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
-import { cpuUsOf, LoadGenerator } from '../forked-servers.ts';
+import { LoadGenerator, processCpuUs } from '../forked-servers.ts';
 import { median } from '../workload.ts';
 import { visit } from './browser-visit.ts';
 
@@ -79,10 +79,10 @@ export async function measurePolling(
       CONNECTIONS,
       { requests: 10_000_000, durationMs: SLICE_MS },
       () => {
-        before = cpuUsOf(worker);
+        before = processCpuUs(worker);
       },
     );
-    return { cpuUs: (cpuUsOf(worker) - before) / answered, p99Us };
+    return { cpuUs: (processCpuUs(worker) - before) / answered, p99Us };
   };
   const rounds: { readonly before: Slice; readonly polled: Slice; readonly after: Slice }[] = [];
   let served = 0;

@@ -53,7 +53,7 @@ export function createTlsFiles(): TlsFiles {
 }
 
 /** A server that is measured. */
-export interface Subject {
+export interface ComparedServer {
   readonly name: string;
   readonly port: number;
   readonly keys: readonly string[];
@@ -100,7 +100,7 @@ async function createAccounts(place: Installation, { checkout, accounts = 1 }: P
 }
 
 /** `pagegate serve` with one worker, as an operator starts it; its ledger writer and its primary process count, too. */
-export async function startProgram(options: ProgramOptions): Promise<Subject> {
+export async function startProgram(options: ProgramOptions): Promise<ComparedServer> {
   const { name, checkout, index, tls, warm = true, environment } = options;
   // The bench asks from one address: it is exempt from the burst limit, as a gateway for many agents is.
   const place = createInstallation({ config: { burst: { exempt: ['127.0.0.1'] } }, dataset: DATASET_ID });
@@ -166,7 +166,7 @@ async function stopScript(child: ChildProcess): Promise<void> {
 }
 
 /** The transport alone. */
-export interface FixedSubject extends Subject {
+export interface FixedSubject extends ComparedServer {
   /** What it answers from now on. */
   answerWith(answer: FixedAnswer): Promise<void>;
 }
@@ -188,7 +188,7 @@ export async function startFixed(tls?: TlsFiles): Promise<FixedSubject> {
   };
 }
 
-export async function startNaive(dir: string, records: number): Promise<Subject> {
+export async function startNaive(dir: string, records: number): Promise<ComparedServer> {
   const port = await freePort();
   const state = mkdtempSync(join(tmpdir(), 'pagegate-bench-naive-'));
   leaveNothing(state);

@@ -8,7 +8,7 @@ export function processTree(pid: number): number[] {
 }
 
 /** Processor time of the threads of some processes so far, in microseconds; a thread that has ended is not counted any more. */
-export function cpuUsOf(pids: readonly number[]): number {
+export function scheduledCpuUs(pids: readonly number[]): number {
   let ns = 0;
   for (const pid of pids) {
     for (const task of readdirSync(`/proc/${pid}/task`)) {

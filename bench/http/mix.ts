@@ -9,15 +9,15 @@ import { datasetOf, SAMPLE_PART } from '../data.ts';
 
 const SAMPLE = new URL(`../../data/sample/${SAMPLE_PART}`, import.meta.url);
 
-export interface SampleRecord {
+export interface AskedRecord {
   readonly domain: string;
   readonly page_types: Readonly<Record<string, string>>;
 }
 
 /** The records of the sample drop that have pages. */
-export function sampleRecords(): SampleRecord[] {
+export function sampleRecords(): AskedRecord[] {
   const lines = zstdDecompressSync(readFileSync(SAMPLE)).toString('utf8').split('\n');
-  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as SampleRecord);
+  return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as AskedRecord);
 }
 
 /** Kinds of requests and their shares in percent. */

@@ -5,14 +5,14 @@ import { join } from 'node:path';
 import { leaveNothing } from '../../tools/chaos/leftovers.ts';
 import type { LoadGenerator } from '../forked-servers.ts';
 import type { LoadLength, LoadTarget } from '../load-generator.ts';
-import type { Subject, TlsFiles } from './compared-servers.ts';
-import { cpuUsOf } from './cpu.ts';
-import { type Sample, sampleOf } from './rows.ts';
+import type { ComparedServer, TlsFiles } from './compared-servers.ts';
+import { scheduledCpuUs } from './cpu.ts';
+import { type LoadSample, sampleOf } from './rows.ts';
 
 /** A subject, and how it is asked. */
 export interface Contender {
   readonly label: string;
-  measure(): Promise<Sample>;
+  measure(): Promise<LoadSample>;
 }
 
 let folder: string | undefined;
@@ -28,29 +28,29 @@ export function writeTargets(name: string, targets: readonly string[]): string {
   return file;
 }
 
-export function targetOf({ port, keys }: Subject, requestsFile: string, tls: TlsFiles | undefined): LoadTarget {
+export function targetOf({ port, keys }: ComparedServer, requestsFile: string, tls: TlsFiles | undefined): LoadTarget {
   return { port, keys, requestsFile, ...(tls === undefined ? {} : { certificate: tls.certificate }) };
 }
 
 /** Asked by our own generator. */
 export async function measure(
-  subject: Subject,
+  subject: ComparedServer,
   load: LoadGenerator,
   target: LoadTarget,
   connections: number,
   length: LoadLength,
-): Promise<Sample> {
+): Promise<LoadSample> {
   const pids = subject.pids();
   let beforeUs = 0;
   const report = await load.run(target, connections, length, () => {
-    beforeUs = cpuUsOf(pids);
+    beforeUs = scheduledCpuUs(pids);
   });
-  return sampleOf(report, cpuUsOf(pids) - beforeUs);
+  return sampleOf(report, scheduledCpuUs(pids) - beforeUs);
 }
 
 /** The samples of each contender, round by round; each round begins with another one. */
-export async function takeTurns(contenders: readonly Contender[], rounds: number): Promise<Sample[][]> {
-  const samples: Sample[][] = contenders.map(() => []);
+export async function takeTurns(contenders: readonly Contender[], rounds: number): Promise<LoadSample[][]> {
+  const samples: LoadSample[][] = contenders.map(() => []);
   for (let round = 0; round < rounds; round++) {
     for (let turn = 0; turn < contenders.length; turn++) {
       const at = (round + turn) % contenders.length;

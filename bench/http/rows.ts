@@ -3,7 +3,7 @@ import type { LoadReport } from '../load-generator.ts';
 import { type Cell, median } from '../workload.ts';
 
 /** One subject in one round. */
-export interface Sample {
+export interface LoadSample {
   readonly rate: number;
   /** Processor time of all its processes for each request, in microseconds. */
   readonly cpuUs: number;
@@ -12,7 +12,7 @@ export interface Sample {
 }
 
 /** Of what the load generator reports, and the processor time that its requests took. */
-export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): Sample {
+export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): LoadSample {
   return { rate: answered / (elapsedMs / 1_000), cpuUs: cpuUs / answered, p50Us, p99Us };
 }
 
@@ -20,11 +20,11 @@ export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuU
 export function rowOf(
   cell: string,
   label: string,
-  own: readonly Sample[],
-  fixed: readonly Sample[],
+  own: readonly LoadSample[],
+  fixed: readonly LoadSample[],
 ): Record<string, Cell> {
-  const middle = (pick: (sample: Sample) => number): number => median(own.map(pick));
-  const tail = ({ p50Us, p99Us }: Sample): number => p99Us / p50Us;
+  const middle = (pick: (sample: LoadSample) => number): number => median(own.map(pick));
+  const tail = ({ p50Us, p99Us }: LoadSample): number => p99Us / p50Us;
   const ratios = own.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
   const digits = (value: number, count: number): number => Number(value.toFixed(count));
   return {

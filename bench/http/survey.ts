@@ -1,7 +1,7 @@
 /** What a subject of the HTTP bench answers, looked at before it is measured. */
 import { get } from 'node:http';
 import { get as getTls } from 'node:https';
-import type { Subject, TlsFiles } from './compared-servers.ts';
+import type { ComparedServer, TlsFiles } from './compared-servers.ts';
 import type { FixedAnswer } from './fixed.ts';
 
 /** What a subject answers to the first of some requests. */
@@ -16,7 +16,7 @@ const SURVEYED = 2_000;
 const TRANSPORTS_OWN = new Set(['content-length', 'date', 'uwebsockets', 'connection', 'keep-alive']);
 
 /** Asks requests one after the other, and says how long the answers are, what headers they have, and what they say. */
-export async function survey(subject: Subject, targets: readonly string[], tls?: TlsFiles): Promise<Survey> {
+export async function survey(subject: ComparedServer, targets: readonly string[], tls?: TlsFiles): Promise<Survey> {
   let headers: FixedAnswer['headers'] = [];
   let bytes = 0;
   let found = 0;
@@ -39,7 +39,7 @@ export async function survey(subject: Subject, targets: readonly string[], tls?:
 }
 
 function askOnce(
-  { port, keys }: Subject,
+  { port, keys }: ComparedServer,
   path: string,
   tls: TlsFiles | undefined,
 ): Promise<{ body: string; rawHeaders: [string, string][] }> {

@@ -2,7 +2,8 @@
 import { cycleAt } from '../../src/ledger/cycle.ts';
 import { type ChargeOutcome, Meter } from '../../src/ledger/meter.ts';
 import { type Account, planIn } from '../../src/ledger/quota.ts';
-import { type Database, openDatabase } from '../../src/ledger/store/database.ts';
+import { openDatabase } from '../../src/ledger/store/database.ts';
+import type { Database } from '../../src/platform/sqlite.ts';
 
 export const MODES = ['off', 'charged', 'request'] as const;
 /** off: nothing is charged. charged: as the program does it. request: one transaction for each request, in the worker. */

@@ -1,7 +1,7 @@
 /** A trial: lookups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
+import { NO_RECORD, openIndex } from '../../src/index/read.ts';
 import { ADVICE, mapFile, PAGE_SIZE_BYTES } from '../../src/platform/libc.ts';
 import { Random } from '../../tools/random.ts';
 import { datasetOf } from '../data.ts';
@@ -59,7 +59,7 @@ async function pagegateSubject(path: string, isWarmed: boolean): Promise<Subject
   if (isWarmed) await index.warm();
   const out = Buffer.alloc(index.info.maxAnswerSizeBytes);
   return {
-    find: (key) => (index.find(key) === NOT_FOUND ? 0 : 1),
+    find: (key) => (index.find(key) === NO_RECORD ? 0 : 1),
     answer: (key) => {
       const handle = index.find(key);
       return index.writeTail(handle, out, index.writeHead(handle, out, 0));

@@ -1,5 +1,5 @@
 /** A trial: JSON.parse of every line of some files, on one core, and nothing else. Arguments: files. Prints one JSON document. */
-import { readLines } from '../drop-lines.ts';
+import { forEachLine } from '../drop-lines.ts';
 
 const started = performance.now();
 const cpuStarted = process.cpuUsage();
@@ -7,7 +7,7 @@ let lines = 0;
 let bytes = 0;
 let bad = 0;
 for (const path of process.argv.slice(2)) {
-  bytes += readLines(path, (line) => {
+  bytes += forEachLine(path, (line) => {
     lines += 1;
     try {
       JSON.parse(line);

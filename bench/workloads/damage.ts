@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs';
 import { PagegateError } from '../../src/errors.ts';
-import { bytesOfBuffer, type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { bytesOfBuffer, type Index, NO_RECORD, openIndexBytes } from '../../src/index/read.ts';
 import { IndexScan } from '../../src/index/read-all.ts';
 import { Random } from '../../tools/random.ts';
 import { ensureDrop, ensureIndex, node } from '../data.ts';
@@ -118,7 +118,7 @@ class Patient {
 
   #answer(key: string): string {
     const handle = this.#index.find(key);
-    if (handle === NOT_FOUND) return '';
+    if (handle === NO_RECORD) return '';
     const out = this.#out;
     return out.toString('latin1', 0, this.#index.writeTail(handle, out, this.#index.writeHead(handle, out, 0)));
   }

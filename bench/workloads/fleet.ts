@@ -9,7 +9,7 @@ import type { ChaosNode } from '../../tools/chaos/fleet/node.ts';
 import { childrenOf } from '../../tools/chaos/leftovers.ts';
 import { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
-import { cpuUsOf, LoadGenerator } from '../forked-servers.ts';
+import { LoadGenerator, processCpuUs } from '../forked-servers.ts';
 import type { LoadTarget } from '../load-generator.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -41,7 +41,7 @@ class Trio {
 
   async measure(durationMs: number): Promise<Sample> {
     const pids = this.#pids();
-    const used = (): number => pids.reduce((sum, pid) => sum + cpuUsOf(pid), 0);
+    const used = (): number => pids.reduce((sum, pid) => sum + processCpuUs(pid), 0);
     const before = used();
     const reports = await Promise.all(
       this.#generators.map((generator, i) =>

@@ -9,18 +9,18 @@ import { openIndex } from '../../src/index/read.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked-servers.ts';
 import {
+  type ComparedServer,
   createTlsFiles,
   type FixedSubject,
   LOAD_CORE,
   type ProgramOptions,
   pinned,
-  type Subject,
   startFixed,
   startNaive,
   startProgram,
   type TlsFiles,
 } from '../http/compared-servers.ts';
-import { cpuUsOf } from '../http/cpu.ts';
+import { scheduledCpuUs } from '../http/cpu.ts';
 import { bareTargets, MIX, mixedTargets, zipfTargets } from '../http/mix.ts';
 import { type Contender, measure, takeTurns, targetOf, writeTargets } from '../http/rounds.ts';
 import { rowOf, sampleOf } from '../http/rows.ts';
@@ -65,7 +65,7 @@ function checkoutsOf({ beside }: BenchOptions): { readonly name: string; readonl
   return beside === undefined ? [own] : [own, { name: `${OWN} of ${beside}`, checkout: beside }];
 }
 
-function startPrograms(options: BenchOptions, settings: Partial<ProgramOptions> = {}): Promise<Subject[]> {
+function startPrograms(options: BenchOptions, settings: Partial<ProgramOptions> = {}): Promise<ComparedServer[]> {
   return Promise.all(
     checkoutsOf(options).map(({ name, checkout }) =>
       startProgram({ name, checkout, index: ensureServedIndex(options, checkout), ...settings }),
@@ -78,7 +78,7 @@ class HttpBench {
   readonly surveys: string[] = [];
   readonly #options: BenchOptions;
   readonly #load = new LoadGenerator(pinned(LOAD_CORE));
-  readonly #measured = new Set<Subject>();
+  readonly #measured = new Set<ComparedServer>();
 
   constructor(options: BenchOptions) {
     this.#options = options;
@@ -92,7 +92,7 @@ class HttpBench {
   async cell(
     { name, targets, connections = CONNECTIONS }: CellPlan,
     fixed: FixedSubject,
-    subjects: readonly Subject[],
+    subjects: readonly ComparedServer[],
     { tls, others = () => [] }: { readonly tls?: TlsFiles; readonly others?: (file: string) => Contender[] } = {},
   ): Promise<void> {
     this.#options.log(name);
@@ -100,7 +100,7 @@ class HttpBench {
     const facts = await survey(subjects[0]!, targets, tls);
     await fixed.answerWith(facts.answer);
     this.surveys.push(surveyText(name, facts));
-    const contender = (subject: Subject): Contender => ({
+    const contender = (subject: ComparedServer): Contender => ({
       label: subject.name,
       measure: () => measure(subject, this.#load, targetOf(subject, file, tls), connections, ROUND),
     });
@@ -120,7 +120,7 @@ class HttpBench {
   }
 
   /** The program and the transport as our generator measures them when it sleeps while it waits, as `wrk` does. */
-  asleep(subjects: readonly Subject[]): (file: string) => Contender[] {
+  asleep(subjects: readonly ComparedServer[]): (file: string) => Contender[] {
     const length = { ...ROUND, staysAwake: false };
     return (file) =>
       subjects.map((subject) => ({
@@ -130,17 +130,17 @@ class HttpBench {
   }
 
   /** The program and the transport as `wrk` measures them. */
-  wrk(subjects: readonly Subject[]): (file: string) => Contender[] {
+  wrk(subjects: readonly ComparedServer[]): (file: string) => Contender[] {
     if (!hasWrk(this.#options.log)) return () => [];
     return (file) =>
       subjects.map((subject) => ({
         label: `${subject.name}${BY_WRK}`,
         measure: async () => {
           const pids = subject.pids();
-          const before = cpuUsOf(pids);
+          const before = scheduledCpuUs(pids);
           const target = targetOf(subject, file, undefined);
           const report = await runWrk(pinned(LOAD_CORE), target, CONNECTIONS, WRK_SECONDS);
-          return sampleOf(report, cpuUsOf(pids) - before);
+          return sampleOf(report, scheduledCpuUs(pids) - before);
         },
       }));
   }
@@ -187,7 +187,7 @@ function surveyText(name: string, { answer, found, verdicts }: Survey): string {
 async function otherServers(bench: HttpBench, options: BenchOptions, targets: readonly string[]): Promise<void> {
   const run = async (
     plan: CellPlan,
-    subjects: readonly Subject[],
+    subjects: readonly ComparedServer[],
     fixed: FixedSubject,
     tls?: TlsFiles,
   ): Promise<void> => {

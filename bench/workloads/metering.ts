@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { cpuUsOf, ForkedServer, LoadGenerator } from '../forked-servers.ts';
+import { ForkedServer, LoadGenerator, processCpuUs } from '../forked-servers.ts';
 import { MODES, type Mode } from '../metering/meters.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -93,8 +93,8 @@ class Subject extends ForkedServer<Mode> {
     return {
       commits,
       written: writtenBytes(this.pid) + writtenBytes(this.#ledgerWriter),
-      server: cpuUsOf(this.pid),
-      ledgerWriter: cpuUsOf(this.#ledgerWriter),
+      server: processCpuUs(this.pid),
+      ledgerWriter: processCpuUs(this.#ledgerWriter),
     };
   }
 }

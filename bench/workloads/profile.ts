@@ -12,14 +12,14 @@ import { commandOf, leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked-servers.ts';
 import {
+  type ComparedServer,
   type FixedSubject,
   LOAD_CORE,
   pinned,
-  type Subject,
   startFixed,
   startProgram,
 } from '../http/compared-servers.ts';
-import { cpuUsOf } from '../http/cpu.ts';
+import { scheduledCpuUs } from '../http/cpu.ts';
 import { bareTargets, mixedTargets } from '../http/mix.ts';
 import { targetOf, writeTargets } from '../http/rounds.ts';
 import { STEPS, stepOfFunction } from '../http/steps.ts';
@@ -110,18 +110,18 @@ interface Measured {
 async function measureSteps(
   name: string,
   targets: readonly string[],
-  subjects: { readonly program: Subject; readonly fixed: FixedSubject; readonly load: LoadGenerator },
+  subjects: { readonly program: ComparedServer; readonly fixed: FixedSubject; readonly load: LoadGenerator },
   folder: string,
 ): Promise<Measured> {
   const { program, fixed, load } = subjects;
   const file = writeTargets(name, targets);
   const worker = program.pids().find((pid) => commandOf(pid).includes('worker-process'))!;
-  const ask = async (subject: Subject, pids: readonly number[], length = ROUND): Promise<number> => {
+  const ask = async (subject: ComparedServer, pids: readonly number[], length = ROUND): Promise<number> => {
     let before = 0;
     const { answered } = await load.run(targetOf(subject, file, undefined), 64, length, () => {
-      before = cpuUsOf(pids);
+      before = scheduledCpuUs(pids);
     });
-    return (cpuUsOf(pids) - before) / answered;
+    return (scheduledCpuUs(pids) - before) / answered;
   };
   const { answer } = await survey(program, targets);
   await fixed.answerWith(answer);

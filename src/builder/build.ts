@@ -5,7 +5,7 @@
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
-import { assertFull, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
+import { assertFullDrop, checkParts, type Manifest, readManifest } from '../drop/manifest.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { type BucketRange, type VerifySetup, verifyIndex } from '../index/verify.ts';
 import { IndexWriter, type Metadata, planBucketCount, RECORDS_MAX } from '../index/write.ts';
@@ -63,7 +63,7 @@ export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
 
 async function prepareAndRun(options: BuildOptions, made: string[]): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
-  assertFull(manifest);
+  assertFullDrop(manifest);
   checkParts(options.drop, manifest);
   const records = countRecords(manifest);
   if (records > RECORDS_MAX) {

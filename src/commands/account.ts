@@ -9,7 +9,7 @@ import { rfc3339 } from '../times.ts';
 import { assertInstallation, configFrom, configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
-  actorOf,
+  actorOption,
   type LedgerCommandOptions,
   withLedger,
   withLedgerOptions,
@@ -198,7 +198,7 @@ async function restore(backup: string, options: LedgerCommandOptions & { acceptU
   const report = restoreLedger({
     backup,
     file,
-    actor: actorOf(options),
+    actor: actorOption(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });
   const { accounts, raised, keptKeys, keptStricter, missing, knownFrom, replaced } = report;

@@ -5,9 +5,10 @@ import { REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { counted, withCommas } from '../counted.ts';
+import { printable } from '../platform/printable.ts';
 import { utc } from '../times.ts';
 import { parseGeneration, parseThreads, THREADS } from './shared/numbers.ts';
-import { createProgress, printable, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
+import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
 
 interface BuildFlags {
   readonly out: string;

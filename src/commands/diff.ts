@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
+import type { Change } from '../index/compare.ts';
 import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 /** Changes that a JSON report lists; the counts are of all. */
@@ -32,27 +33,28 @@ async function diff(
   const after = openScan(afterPath);
   const progress = createProgress();
   const counts = { added: 0, removed: 0, changed: 0 };
-  const listed: unknown[] = [];
+  const listed: Change[] = [];
+  const list = (change: Change): void => {
+    if (options.summary) return;
+    if (options.json) {
+      if (listed.length < LISTED_CHANGES) listed.push(change);
+      return;
+    }
+    progress.done();
+    const fields = change.kind === 'changed' ? `: ${change.fields.join(', ')}` : '';
+    printLine(`${SIGNS[change.kind]} ${change.domain}${fields}`);
+  };
   try {
     await withInterrupt(async (signal) => {
       for (const change of compareIndexes(before, after)) {
         if (change === undefined) {
           signal.throwIfAborted();
-          const detail = `${counts.added} added, ${counts.removed} removed, ${counts.changed} changed so far`;
-          progress.update({ what: 'comparing', detail });
+          progress.update({ what: 'comparing', detail: `${inWords(counts)} so far` });
           await nextTurn();
-          continue;
+        } else {
+          counts[change.kind] += 1;
+          list(change);
         }
-        counts[change.kind] += 1;
-        if (options.summary) continue;
-        if (options.json) {
-          if (listed.length < LISTED_CHANGES) listed.push(change);
-          continue;
-        }
-        progress.done();
-        printLine(
-          `${SIGNS[change.kind]} ${change.domain}${change.kind === 'changed' ? `: ${change.fields.join(', ')}` : ''}`,
-        );
       }
     });
   } finally {
@@ -62,6 +64,9 @@ async function diff(
   }
   const changes = options.summary ? {} : { changes: listed };
   if (options.json) printJson({ before: beforePath, after: afterPath, ...counts, ...changes });
-  else printLine(`${counts.added} added, ${counts.removed} removed, ${counts.changed} changed.`);
+  else printLine(`${inWords(counts)}.`);
   if (counts.added + counts.removed + counts.changed > 0) process.exitCode = EXIT.negative;
 }
+
+const inWords = ({ added, removed, changed }: Record<Change['kind'], number>): string =>
+  `${added} added, ${removed} removed, ${changed} changed`;

@@ -138,13 +138,13 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 }
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
-  const { assertFull } = await import('../drop/manifest.ts');
+  const { assertFullDrop } = await import('../drop/manifest.ts');
   const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
-  const { readPrivateKey, writeSignature } = await import('../drop/sign-drop.ts');
-  const key = readPrivateKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
+  const { readSigningKey, writeSignature } = await import('../drop/sign-drop.ts');
+  const key = readSigningKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // What no licensee can take is not signed.
-  assertFull(checked.manifest);
+  assertFullDrop(checked.manifest);
   const parts = await withInterrupt((signal) => checkPartContents(dir, checked.manifest, { signal }));
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };

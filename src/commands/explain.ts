@@ -6,12 +6,13 @@ import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import type { Index } from '../index/read.ts';
+import { printable } from '../platform/printable.ts';
 import type { ExplainStep, Explanation } from '../policy/explain.ts';
 import type { Policy } from '../policy/policy.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
 import { configFrom } from './shared/config-options.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { printable, printJson, printLine } from './shared/output.ts';
+import { printJson, printLine } from './shared/output.ts';
 
 interface ExplainFlags extends IndexFlags {
   readonly method: string;

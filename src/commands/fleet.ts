@@ -4,7 +4,7 @@ import { counted } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
 import { rfc3339 } from '../times.ts';
 import { configFrom } from './shared/config-options.ts';
-import { actorOf, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
+import { actorOption, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerFleet(program: Command): void {
@@ -33,7 +33,7 @@ export function registerFleet(program: Command): void {
       const { retireNode } = await import('../ledger/fleet.ts');
       await withLedger(options, async (ledger) => {
         const { node: found, lookups } = await retireNode(ledger, node, {
-          actor: actorOf(options),
+          actor: actorOption(options),
           giveBack: options.giveBack === true,
           maxStalenessSeconds: settings.max_staleness_seconds,
         });

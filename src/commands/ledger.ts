@@ -16,11 +16,11 @@ export function registerLedger(program: Command): void {
 }
 
 async function move(options: LedgerCommandOptions & { to: string }): Promise<void> {
-  const { ledgerPlace, localLedgerFile } = await import('../config/paths.ts');
+  const { ledgerLocation, localLedgerFile } = await import('../config/paths.ts');
   const { connectFleet, moveToFile, moveToPostgres } = await import('../ledger/fleet.ts');
   const config = await configFrom(options);
   const file = localLedgerFile(config);
-  const { fleet } = ledgerPlace(config);
+  const { fleet } = ledgerLocation(config);
   const isBack = options.to === 'local';
   if (isBack && fleet === undefined) throw new PagegateError('fleet_only', 'It says where the accounts are now.');
   const { password_file, ca_file } = config.ledger;

@@ -124,7 +124,7 @@ interface Settings {
 async function settings(options: TrustOptions, read = configFrom): Promise<Settings> {
   const { statePaths } = await import('../config/paths.ts');
   const { isPem, readTrustedKeys } = await import('../config/trusted-keys.ts');
-  const { readPublicKey } = await import('../license/license.ts');
+  const { readLicenseKey } = await import('../license/license.ts');
   const config = await read(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');
@@ -132,7 +132,7 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
     const [name, key] = [pair.slice(0, at), pair.slice(at + 1)];
     const pem = isPem(key) ? key : readKeyFile(key, 'bad_license_key');
     // Also one that this command turns out not to need: whoever names a file means it.
-    readPublicKey(pem, isPem(key) ? name : pair);
+    readLicenseKey(pem, 'public', isPem(key) ? name : pair);
     return [name, pem];
   });
   const configured = readTrustedKeys(config.license.trusted_keys);

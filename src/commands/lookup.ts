@@ -37,14 +37,14 @@ async function lookup(inputs: readonly string[], options: LookupFlags): Promise<
     return;
   }
   if (inputs.length === 0) throw new PagegateError('usage', 'A domain or URL is missing, or --file.');
-  const { NOT_FOUND, openIndex } = await import('../index/read.ts');
+  const { NO_RECORD, openIndex } = await import('../index/read.ts');
   const { targetFrom } = await import('./shared/target.ts');
   const index = openIndex(await indexPathFrom(options));
   try {
     const results = inputs.map((input): Found => {
       const target = targetFrom(input);
-      const handle = target.classifiable ? index.find(target.key) : NOT_FOUND;
-      return { input, domain: target.key, record: handle === NOT_FOUND ? undefined : index.decode(handle) };
+      const handle = target.classifiable ? index.find(target.key) : NO_RECORD;
+      return { input, domain: target.key, record: handle === NO_RECORD ? undefined : index.decode(handle) };
     });
     if (options.json) printJson(results.map(({ domain, record }) => toJson(domain, record)));
     else for (const result of results) print(result);

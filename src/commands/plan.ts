@@ -11,8 +11,8 @@ export function registerPlan(program: Command): void {
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate plan list')
     .action(async (options: LedgerCommandOptions) => {
-      const { loadCatalogue } = await import('../ledger/plans.ts');
-      const plans = loadCatalogue((await configFrom(options)).state_dir);
+      const { loadCatalog } = await import('../ledger/plans.ts');
+      const plans = loadCatalog((await configFrom(options)).state_dir);
       if (options.json) {
         printJson(plans.map(({ id, name, priceUsd, lookups }) => ({ id, name, price_usd: priceUsd, lookups })));
         return;

@@ -1,12 +1,13 @@
 /** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
+import { printable } from '../platform/printable.ts';
 import { currentUser } from '../platform/user.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive, parseThreads, THREADS } from './shared/numbers.ts';
-import { createProgress, printable, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
+import { createProgress, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
   readonly keep?: number;

@@ -12,23 +12,25 @@ export function registerReload(program: Command): void {
   addConfigOptions(command)
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate reload --json')
-    .action(async (flags: ConfigFlags & { readonly json?: boolean }) => {
-      const { askServer } = await import('../server/control-socket.ts');
-      const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
-      if (flags.json === true) printJson(reply);
-      else {
-        printTable([
-          ['worker', 'index', 'policy', 'certificate'],
-          ...reply.workers.map(({ worker, index, policy, certificate }) => [worker, index, policy, certificate]),
-        ]);
-        for (const { worker, reason } of reply.missing) {
-          printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
-        }
-      }
-      for (const warning of reply.warnings) warn(sentence(warning));
-      const isRefused = reply.workers.some((worker) =>
-        [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),
-      );
-      if (isRefused || reply.missing.length > 0) process.exitCode = EXIT.refused;
-    });
+    .action(reload);
+}
+
+async function reload(flags: ConfigFlags & { readonly json?: boolean }): Promise<void> {
+  const { askServer } = await import('../server/control-socket.ts');
+  const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
+  if (flags.json === true) printJson(reply);
+  else {
+    printTable([
+      ['worker', 'index', 'policy', 'certificate'],
+      ...reply.workers.map(({ worker, index, policy, certificate }) => [worker, index, policy, certificate]),
+    ]);
+    for (const { worker, reason } of reply.missing) {
+      printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
+    }
+  }
+  for (const warning of reply.warnings) warn(sentence(warning));
+  const isRefused = reply.workers.some((worker) =>
+    [worker.index, worker.policy, worker.certificate].some((text) => text.startsWith('refused')),
+  );
+  if (isRefused || reply.missing.length > 0) process.exitCode = EXIT.refused;
 }

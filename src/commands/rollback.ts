@@ -1,10 +1,11 @@
 /** `pagegate rollback`: serves an earlier generation again. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
+import { printable } from '../platform/printable.ts';
 import { currentUser } from '../platform/user.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
-import { createProgress, printable, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
 
 interface RollbackFlags extends ConfigFlags {
   readonly to?: number;

@@ -1,7 +1,7 @@
 /** `pagegate serve`: the server, until it is told to stop. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import type { Program, RunningServer } from '../server/server.ts';
+import type { RunningServer, ServerProgram } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
 import { printLine, sentence } from './shared/output.ts';
 import { tolerateLostOutput } from './shared/streams.ts';
@@ -81,7 +81,7 @@ function overrides(flags: ServeFlags): Record<string, unknown> {
 }
 
 /** How this program was started: by a path that a later version may have taken meanwhile. */
-function thisProgram(): Program {
+function thisProgram(): ServerProgram {
   const [, script = '', ...args] = process.argv;
   const command = process.env['PAGEGATE_PROGRAM'];
   if (command !== undefined) return { command, args };

@@ -10,7 +10,7 @@ import { isLoopback } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { readEnvironment } from './environment.ts';
 import { checkPart, checkWhole, ENVIRONMENT } from './load/check-settings.ts';
-import { merge, place, type Tree, valueAt } from './load/setting-tree.ts';
+import { mergeSettings, setAt, type Tree, valueAt } from './load/setting-tree.ts';
 import { REMOVED_SETTINGS, settings } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
@@ -126,14 +126,14 @@ export function loadConfig(sources: ConfigSources = {}): Config {
     const path = resolve(cwd, file);
     const tree = readConfigFile(path);
     checkPart(tree, `the file ${path}`);
-    merge(merged, resolvePaths(tree, dirname(path)));
+    mergeSettings(merged, resolvePaths(tree, dirname(path)));
   }
   const fromEnv = readEnvironment(env);
   checkPart(fromEnv, ENVIRONMENT);
-  merge(merged, resolvePaths(fromEnv, cwd));
+  mergeSettings(merged, resolvePaths(fromEnv, cwd));
   const flags = structuredClone(sources.flags ?? {}) as Tree;
   checkPart(flags, 'the command line');
-  merge(merged, resolvePaths(flags, cwd));
+  mergeSettings(merged, resolvePaths(flags, cwd));
   return complete(merged, cwd);
 }
 
@@ -184,9 +184,9 @@ function resolvePaths(tree: Tree, base: string): Tree {
   for (const setting of settings) {
     const value = valueAt(copy, setting.path);
     if (PATHS.has(setting.name) && typeof value === 'string' && !isAbsolute(value))
-      place(copy, setting.path, resolve(base, value));
+      setAt(copy, setting.path, resolve(base, value));
     if (setting.path[1] === 'trusted_keys' && typeof value === 'object' && value !== null) {
-      place(copy, setting.path, resolveKeys(value as Record<string, string>, base));
+      setAt(copy, setting.path, resolveKeys(value as Record<string, string>, base));
     }
   }
   return copy;

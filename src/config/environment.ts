@@ -1,8 +1,8 @@
 /** The environment as a source of settings, and its variables that are not settings. */
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
-import { place, type Tree } from './load/setting-tree.ts';
-import { REMOVED_SETTINGS, type Setting, settings, typesOf, variableOf } from './schema.ts';
+import { setAt, type Tree } from './load/setting-tree.ts';
+import { REMOVED_SETTINGS, type Setting, settings, typesOfSetting, variableOf } from './schema.ts';
 
 /** A variable of the environment that is not a setting: who reads it, and for what. */
 interface OtherVariable {
@@ -72,7 +72,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     const setting = known.get(name);
     const removed = Object.entries(REMOVED_SETTINGS).find(([one]) => name === variableOf(one.split('.')));
     if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
-    if (setting !== undefined) place(tree, setting.path, parseText(setting, text));
+    if (setting !== undefined) setAt(tree, setting.path, parseText(setting, text));
     else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
         'config_invalid',
@@ -86,7 +86,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
 
 /** Reads the text of an environment variable as the setting's type wants it. */
 function parseText(setting: Setting, text: string): unknown {
-  const types = typesOf(setting.schema);
+  const types = typesOfSetting(setting.schema);
   if ((types.includes('null') || setting.schema.enum?.includes(null)) && text === '') return null;
   if (types.includes('boolean'))
     return text === 'true' || text === '1' ? true : text === 'false' || text === '0' ? false : text;

@@ -54,7 +54,7 @@ export function keptFolders(config: Config): string[] {
 export const localLedgerFile = (config: Config): string => join(config.state_dir, 'ledger', 'ledger.sqlite');
 
 /** Where accounts are, as the module `ledger` takes it: a file of this host, or a fleet's database with this node's copy. */
-export function ledgerPlace(config: Config) {
+export function ledgerLocation(config: Config) {
   const { ledgerFile: file, currentLink } = statePaths(config);
   const { url, password_file, ca_file } = config.ledger;
   if (url === null) return { file };

@@ -49,7 +49,7 @@ export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
 };
 
 /** Which types a value of this setting may have. */
-export function typesOf(schema: SettingSchema): readonly string[] {
+export function typesOfSetting(schema: SettingSchema): readonly string[] {
   if (typeof schema.type === 'string') return [schema.type];
   if (schema.type !== undefined) return schema.type;
   if (schema.anyOf !== undefined) return schema.anyOf.map((option) => option.type ?? 'string');
@@ -71,7 +71,7 @@ function typeWithBounds(type: string, schema: Readonly<Record<string, unknown>>)
  *
  * @param mark sets a text to choose off from the words
  */
-export function valuesOf(schema: SettingSchema, mark = (text: string): string => text): string {
+export function describeValues(schema: SettingSchema, mark = (text: string): string => text): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => mark(String(value))).join(', ');
   if (schema.anyOf !== undefined) {
     const choices = schema.anyOf.map((choice) =>
@@ -79,7 +79,7 @@ export function valuesOf(schema: SettingSchema, mark = (text: string): string =>
     );
     return choices.join(' or ');
   }
-  return typesOf(schema)
+  return typesOfSetting(schema)
     .map((type) => typeWithBounds(type, schema))
     .join(' or ');
 }

@@ -1,10 +1,10 @@
 /** The ledger as the console uses it: one connection for looking, and one for each change, under the name of who makes it. */
 import type { Config } from '../config/config.ts';
-import { ledgerPlace, statePaths } from '../config/paths.ts';
+import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from '../ledger/ledger.ts';
 import { openLedger } from '../ledger/open.ts';
-import { loadCatalogue, type Plan } from '../ledger/plans.ts';
+import { loadCatalog, type Plan } from '../ledger/plans.ts';
 
 const READER = 'console';
 
@@ -20,7 +20,7 @@ export class Accounts {
 
   /** @throws PagegateError bad_plan_catalogue */
   plans(): readonly Plan[] {
-    return loadCatalogue(this.#config.state_dir);
+    return loadCatalog(this.#config.state_dir);
   }
 
   /** Looks at the ledger. @throws PagegateError no_ledger, ledger_unavailable, and what the task throws */
@@ -76,7 +76,7 @@ export class Accounts {
   #open(actor: string, by: { readonly create?: boolean; readonly actingKeyId?: number }): Promise<Ledger> {
     const { ledgerKeyFile: keyFile } = statePaths(this.#config);
     return openLedger({
-      ...ledgerPlace(this.#config),
+      ...ledgerLocation(this.#config),
       keyFile,
       actor,
       plans: () => this.plans(),

@@ -5,7 +5,7 @@ import type { Accounts } from './accounts.ts';
 import type { DecisionLogs } from './decisions/logs.ts';
 import type { JobRunner } from './jobs/runner.ts';
 import type { DoctorReport } from './pages/doctor-report.ts';
-import type { Answers, Question } from './process/messages.ts';
+import type { PrimaryAnswers, PrimaryQuestion } from './process/messages.ts';
 import type { ShortCache } from './short-cache.ts';
 import type { ConsoleStore } from './store/store.ts';
 import type { Judge } from './try-verdict.ts';
@@ -18,7 +18,7 @@ export interface ConsoleContext {
   readonly store: ConsoleStore;
   readonly accounts: Accounts;
   /** Asks the primary. */
-  readonly ask: <Q extends Question>(question: Q) => Promise<Answers[Q]>;
+  readonly ask: <Q extends PrimaryQuestion>(question: Q) => Promise<PrimaryAnswers[Q]>;
   readonly jobs: JobRunner;
   readonly doctor: DoctorReport;
   readonly decisions: DecisionLogs;

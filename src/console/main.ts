@@ -21,7 +21,7 @@ import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
 import { Turns } from './turns.ts';
-import { ADDRESS_FACT, addressOf } from './users.ts';
+import { ADDRESS_FACT, consoleUrl } from './users.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
 import { SignInLimiter } from './web/sign-in-limiter.ts';
@@ -83,7 +83,7 @@ async function serve(config: Config, log: Log): Promise<void> {
     });
     server.listen(port, host, resolve);
   });
-  const address = addressOf(config, (server.address() as AddressInfo).port);
+  const address = consoleUrl(config, (server.address() as AddressInfo).port);
   app.store.setFact(ADDRESS_FACT, address);
   followSamples(app, log);
   followCertificate(config, log, (renewed) => {

@@ -13,7 +13,7 @@ import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform
 import type { Log } from '../server/log.ts';
 import { LOG_EVENTS } from '../server/log-events.ts';
 import type { RunningServer } from '../server/server.ts';
-import type { Answers, FromConsole, Question, ToConsole, Warning } from './process/messages.ts';
+import type { FromConsole, LoggedWarning, PrimaryAnswers, PrimaryQuestion, ToConsole } from './process/messages.ts';
 import { Sampler } from './process/metrics-sampler.ts';
 
 /** It may be slow, as when it compiles a policy on a busy host; nobody but its readers waits for it. */
@@ -29,7 +29,7 @@ const HEAP_MAX_MIB = LIMITS.consoleHeapMib.value;
 
 /** Keeps the latest warnings of a log for the console. */
 export class WarningLog {
-  readonly warnings: Warning[] = [];
+  readonly warnings: LoggedWarning[] = [];
   readonly log: Log;
 
   /** @param log gets every line */
@@ -55,7 +55,7 @@ export interface ConsoleParts {
   readonly config: Config;
   readonly server: Pick<RunningServer, 'status' | 'snapshot' | 'metrics'>;
   readonly log: Log;
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly LoggedWarning[];
   /** How long it may send no heartbeat before it is killed and started again, in milliseconds; 30,000 unless told otherwise. */
   readonly timeoutMs?: number;
 }
@@ -164,7 +164,7 @@ export class ConsoleProcess {
     }
   }
 
-  async #answer(question: Question): Promise<Answers[Question]> {
+  async #answer(question: PrimaryQuestion): Promise<PrimaryAnswers[PrimaryQuestion]> {
     const { server, warnings } = this.#parts;
     if (question === 'status') return server.status();
     if (question === 'snapshot') return server.snapshot();

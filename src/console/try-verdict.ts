@@ -1,10 +1,10 @@
 /** Judges a URL as the server would, without a server, a key or a charge: for trying a URL, and for trying a change of the policy. */
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { errorOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
+import { errorCodeOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
-import { type Index, NOT_FOUND, openIndex } from '../index/read.ts';
-import { memoryFile } from '../platform/libc.ts';
+import { type Index, NO_RECORD, openIndex } from '../index/read.ts';
+import { createMemoryFile } from '../platform/libc.ts';
 import type { LicenseeDocument } from '../policy/documents.ts';
 import { type Explanation, explain } from '../policy/explain.ts';
 import { loadPolicy, readDocument } from '../policy/load.ts';
@@ -26,7 +26,7 @@ export interface Proposal {
   readonly problem: string | undefined;
 }
 
-export interface Judgment {
+export interface TriedVerdict {
   readonly target: Target;
   readonly method: string;
   /** Where the index is, and which generation; undefined where none is served. */
@@ -61,10 +61,10 @@ export class Judge {
   }
 
   /** @throws PagegateError bad_input, input_too_long, bad_method, and what opening the index and the policy throws */
-  judge(input: string, methodText: string): Judgment {
+  judge(input: string, methodText: string): TriedVerdict {
     const target = parseTarget(input);
     if ('problem' in target) {
-      const code = errorOf(target.problem);
+      const code = errorCodeOf(target.problem);
       throw new PagegateError(code, code === 'bad_input' ? remedyFor(target.problem) : undefined);
     }
     const method = methodText === '' ? 'GET' : methodText.toUpperCase();
@@ -73,14 +73,14 @@ export class Judge {
     const policy = this.#currentPolicy();
     const own = index && new RecordEvidence(index, target, this.#config.index.subdomains);
     const evidence = own ?? NO_EVIDENCE;
-    const record = own === undefined || own.handle === NOT_FOUND ? undefined : index?.decode(own.handle);
+    const record = own === undefined || own.handle === NO_RECORD ? undefined : index?.decode(own.handle);
     const explanation = explain(policy, { url: target.url, method }, evidence);
     const domain = own?.domain ?? target.key;
     return { target, method, generation: index?.info.generation, evidence, domain, record, explanation, policy };
   }
 
   /** What an entry would change: one that allows what is denied or flagged, or one that denies what is allowed. */
-  propose({ target, method, explanation, evidence }: Judgment): Proposal {
+  propose({ target, method, explanation, evidence }: TriedVerdict): Proposal {
     const { host, path } = target.url;
     const isAllowed = explanation.verdict.verdict === 'allow';
     const id = `own-${host.replaceAll(/[^a-z0-9]+/g, '-').replaceAll(/^-|-$/g, '')}`.slice(0, 60);
@@ -112,7 +112,7 @@ export class Judge {
       /[^\x20-\x7e]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
     );
-    const inMemory = memoryFile(text);
+    const inMemory = createMemoryFile(text);
     try {
       return loadPolicy({ file: inMemory.path, profile: profile ?? undefined, once: true });
     } finally {

@@ -13,7 +13,7 @@ export { ROLES, type UserRole } from './store/roles.ts';
 export const ADDRESS_FACT = 'address';
 
 /** The console's address for a browser on this host, or by its first name. */
-export function addressOf({ console, tls }: Config, port: number): string {
+export function consoleUrl({ console, tls }: Config, port: number): string {
   const [name] = console.names;
   const scheme = tls.certificate_file === null ? 'http' : 'https';
   return `${scheme}://${name ?? withBrackets(console.host)}:${port}${console.base_path}`;
@@ -64,7 +64,7 @@ export class ConsoleUsers {
     const known = this.#store.fact(ADDRESS_FACT);
     const { port } = this.#config.console;
     // Where the port is chosen at the start, the running console has written down which.
-    const address = port === 0 && typeof known === 'string' ? known : addressOf(this.#config, port);
+    const address = port === 0 && typeof known === 'string' ? known : consoleUrl(this.#config, port);
     return `${address}sign-in/link?token=${token}`;
   }
 

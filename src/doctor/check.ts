@@ -1,11 +1,12 @@
 /** What a check of `pagegate doctor` says, and how checks are run so that one that fails does not end the others. */
 import type { Config } from '../config/config.ts';
 import { PagegateError } from '../errors.ts';
+import { DAY_MS } from '../times.ts';
 
 /** `problem`: it will not work, or not safely. `warning`: it works, but not for long or not well. */
 export type Status = 'ok' | 'warning' | 'problem' | 'skipped';
 
-export interface Outcome {
+export interface CheckOutcome {
   readonly status: Status;
   /** What was found. */
   readonly found: string;
@@ -13,29 +14,28 @@ export interface Outcome {
   readonly advice?: string;
 }
 
-export interface CheckResult extends Outcome {
+export interface CheckResult extends CheckOutcome {
   readonly id: string;
 }
 
 export interface Check {
   readonly id: string;
   /** What it found: all of it, not only the first. */
-  run(config: Config): Outcome | readonly Outcome[] | Promise<Outcome | readonly Outcome[]>;
+  run(config: Config): CheckOutcome | readonly CheckOutcome[] | Promise<CheckOutcome | readonly CheckOutcome[]>;
 }
 
-export const ok = (found: string): Outcome => ({ status: 'ok', found });
-export const skipped = (found: string): Outcome => ({ status: 'skipped', found });
-export const warning = (found: string, advice: string): Outcome => ({ status: 'warning', found, advice });
-export const problem = (found: string, advice: string): Outcome => ({ status: 'problem', found, advice });
+export const ok = (found: string): CheckOutcome => ({ status: 'ok', found });
+export const skipped = (found: string): CheckOutcome => ({ status: 'skipped', found });
+export const warning = (found: string, advice: string): CheckOutcome => ({ status: 'warning', found, advice });
+export const problem = (found: string, advice: string): CheckOutcome => ({ status: 'problem', found, advice });
 
-export const DAY_MS = 86_400_000;
 /** What ends within so many days is a warning. */
 export const SOON_DAYS = 30;
 /** Whole days in a time. */
 export const days = (ms: number): number => Math.floor(ms / DAY_MS);
 
 /** Turns what a check threw into a finding: our errors say themselves what to do. */
-export function failed(error: unknown): Outcome {
+export function failed(error: unknown): CheckOutcome {
   if (error instanceof PagegateError) return problem(`${error.code}`, error.message);
   const { code, message } = error as NodeJS.ErrnoException;
   return problem(code ?? 'failure', `${message}; see docs/operations.md.`);

@@ -4,8 +4,8 @@ import { readFileSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { unreadVariables } from '../config/environment.ts';
-import { takeRightsOf } from '../platform/user.ts';
-import { type CheckResult, failed, type Outcome, problem, runChecks, warning } from './check.ts';
+import { actAsUser } from '../platform/user.ts';
+import { type CheckOutcome, type CheckResult, failed, problem, runChecks, warning } from './check.ts';
 import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
@@ -32,10 +32,10 @@ export async function examineAsServer(config: Config, readAgain: () => Promise<C
 }
 
 /** Takes the rights of a user, or says why root looks with its own. */
-function takeRights({ uid, gid }: Stats): (() => void) | Outcome {
+function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
   let giveBack: () => void;
   try {
-    giveBack = takeRightsOf(uid, gid);
+    giveBack = actAsUser(uid, gid);
   } catch {
     const found = `this runs as root, which may not look with the rights of user ${uid}`;
     return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');

@@ -1,12 +1,12 @@
 /** Checks of the database that a fleet shares, and of this node in it. */
 import type { Config } from '../config/config.ts';
-import { ledgerPlace } from '../config/paths.ts';
+import { ledgerLocation } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import type { FleetDatabase, LedgerTables } from '../ledger/fleet.ts';
-import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+import { type Check, type CheckOutcome, ok, problem, skipped, warning } from './check.ts';
 
-async function checkFleet(config: Config): Promise<readonly Outcome[]> {
-  const { file, fleet } = ledgerPlace(config);
+async function checkFleet(config: Config): Promise<readonly CheckOutcome[]> {
+  const { file, fleet } = ledgerLocation(config);
   if (fleet === undefined) return [skipped('a host of its own')];
   const { connectFleet, readFleetDatabase, nodeIdOf } = await import('../ledger/fleet.ts');
   const engine = await connectFleet(fleet.engine);
@@ -19,16 +19,16 @@ async function checkFleet(config: Config): Promise<readonly Outcome[]> {
 }
 
 /** What there is to say of a fleet's database, and of this node in it. */
-export function judgeFleet(found: FleetDatabase): Outcome[] {
+export function judgeFleet(found: FleetDatabase): CheckOutcome[] {
   return [...examineTables(found), ...examineReplication(found)];
 }
 
-function examineReplication({ replication }: FleetDatabase): Outcome[] {
+function examineReplication({ replication }: FleetDatabase): CheckOutcome[] {
   if (replication === undefined) return [ok('commits wait for a standby')];
   return [warning(replication, 'Set up a standby and synchronous_standby_names: see docs/fleet.md.')];
 }
 
-function examineTables({ name, server, ledger }: FleetDatabase): Outcome[] {
+function examineTables({ name, server, ledger }: FleetDatabase): CheckOutcome[] {
   const where = `${name}, ${server}`;
   if (ledger === undefined)
     return [warning(`${where}: no tables`, 'The first account makes them: pagegate account create NAME')];
@@ -41,8 +41,8 @@ function examineTables({ name, server, ledger }: FleetDatabase): Outcome[] {
   return [ok(`${where}: ${counted(ledger.accounts, 'account')}`), ...examineNodes(ledger)];
 }
 
-function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTables): Outcome[] {
-  const outcomes: Outcome[] = [];
+function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTables): CheckOutcome[] {
+  const outcomes: CheckOutcome[] = [];
   if (isLearning)
     outcomes.push(
       problem(

@@ -4,7 +4,7 @@ import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { counted } from '../counted.ts';
-import { type Check, type Outcome, ok, problem, skipped, warning } from './check.ts';
+import { type Check, type CheckOutcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
 const GLIBC_OLDEST = [2, 36] as const;
@@ -16,7 +16,7 @@ const SMALL_MEMORY_BYTES = 512 * 2 ** 20;
 /** Nothing of this program was written before. */
 const CLOCK_EARLIEST_MS = Date.UTC(2026, 0, 1);
 
-function checkPlatform(): Outcome {
+function checkPlatform(): CheckOutcome {
   const { platform, arch, versions } = process;
   const found = `${platform} ${arch}, Node.js ${versions.node}`;
   if (platform !== 'linux' || (arch !== 'x64' && arch !== 'arm64')) {
@@ -26,7 +26,7 @@ function checkPlatform(): Outcome {
   return problem(found, `Start the program with src/pagegate, which brings Node.js ${NODE_MAJOR}.`);
 }
 
-async function checkTransport(): Promise<Outcome> {
+async function checkTransport(): Promise<CheckOutcome> {
   const { glibcVersion, loadUws } = await import('../server/uws.ts');
   const glibc = glibcVersion();
   if (glibc === undefined) return problem('no glibc', 'Use a distribution with glibc, such as Debian 12 or later.');
@@ -39,7 +39,7 @@ async function checkTransport(): Promise<Outcome> {
   return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy adapted to older glibc)' : ''}`);
 }
 
-async function checkMapping(): Promise<Outcome> {
+async function checkMapping(): Promise<CheckOutcome> {
   const { openSync, closeSync } = await import('node:fs');
   const { mapFile, PAGE_SIZE_BYTES } = await import('../platform/libc.ts');
   const fd = openSync('/proc/self/exe', 'r');
@@ -61,7 +61,7 @@ function limitOf(name: string): number | undefined {
   return soft === undefined ? undefined : soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
 }
 
-function checkLimits(config: Config): Outcome {
+function checkLimits(config: Config): CheckOutcome {
   const files = limitOf('Max open files');
   const space = limitOf('Max address space');
   if (files === undefined || space === undefined) return skipped('/proc/self/limits cannot be read');
@@ -89,7 +89,7 @@ function memoryLimit(): number {
   return totalmem();
 }
 
-function checkMemory(config: Config): Outcome {
+function checkMemory(config: Config): CheckOutcome {
   const memory = memoryLimit();
   const found = `${(memory / GIB).toFixed(1)} GiB of memory, ${availableParallelism()} processors`;
   if (memory < SMALL_MEMORY_BYTES) return warning(found, 'Give it at least 512 MiB; a build needs 256 MB.');
@@ -98,7 +98,7 @@ function checkMemory(config: Config): Outcome {
   return warning(found, `server.workers is ${workers}; more workers than processors make it slower.`);
 }
 
-function checkClock(): Outcome {
+function checkClock(): CheckOutcome {
   const now = Date.now();
   const found = new Date(now).toISOString();
   if (now < CLOCK_EARLIEST_MS) {
@@ -128,14 +128,14 @@ function existingParent(path: string): string {
   return at;
 }
 
-async function checkFileSystems(config: Config): Promise<Outcome[]> {
+async function checkFileSystems(config: Config): Promise<CheckOutcome[]> {
   const { statePaths } = await import('../config/paths.ts');
   const { refuseNetworkFileSystem } = await import('../ledger/check.ts');
   const { ledgerFile, indexDir } = statePaths(config);
   const ledgerDir = existingParent(dirname(ledgerFile));
   refuseNetworkFileSystem(ledgerDir);
   const { type, bavail, bsize, files, ffree } = statfsSync(ledgerDir);
-  const findings: Outcome[] = [];
+  const findings: CheckOutcome[] = [];
   const kind = FORGETFUL.get(type >>> 0);
   if (kind !== undefined)
     findings.push(

@@ -7,7 +7,8 @@ import { PagegateError } from '../errors.ts';
 import type { LedgerFacts } from '../ledger/check.ts';
 import type { GenerationReport } from '../refresh/store.ts';
 import type { ServerStatus } from '../server/status.ts';
-import { type Check, DAY_MS, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
+import { DAY_MS } from '../times.ts';
+import { type Check, type CheckOutcome, days, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
 import { FLEET_CHECKS } from './fleet-checks.ts';
 import { LISTENER_CHECKS } from './listener-checks.ts';
 import { PERMISSION_CHECKS } from './permission-checks.ts';
@@ -27,7 +28,7 @@ async function servedIndex(config: Config): Promise<import('../index/read.ts').I
 /** The same for checks of something else: that it cannot be opened is told by the check of the index. */
 const openableIndex = (config: Config) => servedIndex(config).catch(() => undefined);
 
-async function checkIndex(config: Config): Promise<Outcome> {
+async function checkIndex(config: Config): Promise<CheckOutcome> {
   const { currentGeneration, listGenerations } = await import('../refresh/store.ts');
   const paths = statePaths(config);
   const named = config.index.path === null ? currentGeneration(paths.indexDir) : undefined;
@@ -48,7 +49,7 @@ async function checkIndex(config: Config): Promise<Outcome> {
   return ok(found);
 }
 
-async function checkUnicode(config: Config): Promise<Outcome> {
+async function checkUnicode(config: Config): Promise<CheckOutcome> {
   const { UNICODE_VERSION } = await import('../domain/host-key.ts');
   const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
   const info = await openableIndex(config);
@@ -71,7 +72,7 @@ function buildNeeds(served: GenerationReport | undefined): number {
   return 2 * Math.max(0, ...[tempEstimateBytes, tempUsedBytes].filter((bytes) => typeof bytes === 'number'));
 }
 
-async function checkStore(config: Config): Promise<Outcome> {
+async function checkStore(config: Config): Promise<CheckOutcome> {
   const { nextNumber } = await import('../refresh/generation-numbers.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
   const { indexDir } = statePaths(config);
@@ -94,7 +95,7 @@ async function checkStore(config: Config): Promise<Outcome> {
   );
 }
 
-async function checkLicense(config: Config): Promise<Outcome> {
+async function checkLicense(config: Config): Promise<CheckOutcome> {
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { loadLicense } = await import('../license/installed.ts');
   const { assertEntitled, endOfDayMs } = await import('../license/license.ts');
@@ -112,7 +113,7 @@ async function checkLicense(config: Config): Promise<Outcome> {
   return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
 }
 
-async function checkDropKeys(config: Config): Promise<Outcome> {
+async function checkDropKeys(config: Config): Promise<CheckOutcome> {
   const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
   const keys = readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
@@ -120,7 +121,7 @@ async function checkDropKeys(config: Config): Promise<Outcome> {
 }
 
 /** A timer that looks into a folder that is not there never says that no drop comes. */
-function checkDrop({ refresh: { drop } }: Config): Outcome {
+function checkDrop({ refresh: { drop } }: Config): CheckOutcome {
   if (drop === null) return skipped('refresh.drop is not set: each refresh is told its drop');
   try {
     readdirSync(drop);
@@ -131,19 +132,19 @@ function checkDrop({ refresh: { drop } }: Config): Outcome {
   }
 }
 
-async function checkPlans(config: Config): Promise<Outcome> {
-  const { loadCatalogue } = await import('../ledger/plans.ts');
-  return ok(counted(loadCatalogue(config.state_dir).length, 'plan'));
+async function checkPlans(config: Config): Promise<CheckOutcome> {
+  const { loadCatalog } = await import('../ledger/plans.ts');
+  return ok(counted(loadCatalog(config.state_dir).length, 'plan'));
 }
 
-async function checkPolicy(config: Config): Promise<Outcome> {
+async function checkPolicy(config: Config): Promise<CheckOutcome> {
   const { openPolicy } = await import('../server/data-loader.ts');
   const policy = openPolicy(config);
   const found = `profile ${policy.profile}, revision ${policy.revision}`;
   return policy.warnings.length === 0 ? ok(found) : warning(found, policy.warnings.join(' '));
 }
 
-async function checkLedger(config: Config): Promise<Outcome> {
+async function checkLedger(config: Config): Promise<CheckOutcome> {
   const { readLedgerFacts } = await import('../ledger/check.ts');
   const { ledgerFile } = statePaths(config);
   const found = readLedgerFacts(ledgerFile, Math.floor(Date.now() / 1000));
@@ -166,7 +167,7 @@ async function checkLedger(config: Config): Promise<Outcome> {
 }
 
 /** Keys that open lookups, and that nobody can be shown again. */
-async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Promise<Outcome | undefined> {
+async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Promise<CheckOutcome | undefined> {
   const { ledgerKeyFile } = statePaths(config);
   const { findKeyVault } = await import('../ledger/check.ts');
   const vault = findKeyVault(ledgerKeyFile);
@@ -183,7 +184,7 @@ async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Pr
 }
 
 /** What the running server says of itself: it may be unable to serve where every file is as it should be. */
-async function checkServer(config: Config): Promise<Outcome> {
+async function checkServer(config: Config): Promise<CheckOutcome> {
   const { askServer } = await import('../server/control-socket.ts');
   const { socket } = statePaths(config);
   try {

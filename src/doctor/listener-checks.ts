@@ -8,7 +8,8 @@ import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { formatAddress, isLoopback, parseAddress, withoutBrackets } from '../network/address.ts';
-import { type Check, DAY_MS, days, type Outcome, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
+import { DAY_MS } from '../times.ts';
+import { type Check, type CheckOutcome, days, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
 
 const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
@@ -18,7 +19,7 @@ const enabledListeners = (config: Config) =>
     .filter(({ enabled }) => enabled);
 
 /** Listeners that want one port of one address. */
-function checkPorts(config: Config): Outcome[] {
+function checkPorts(config: Config): CheckOutcome[] {
   const listeners = enabledListeners(config).filter(({ port }) => port !== 0);
   const overlap = (host: string, other: string): boolean =>
     host === other || ALL_ADDRESSES.has(host) || ALL_ADDRESSES.has(other);
@@ -31,10 +32,10 @@ function checkPorts(config: Config): Outcome[] {
 }
 
 /** Addresses that this host does not have: often those of the host that the configuration came from. */
-async function checkAddresses(config: Config): Promise<Outcome[]> {
+async function checkAddresses(config: Config): Promise<CheckOutcome[]> {
   const advice =
     'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
-  const findings = enabledListeners(config).map(async ({ name, host }): Promise<Outcome[]> => {
+  const findings = enabledListeners(config).map(async ({ name, host }): Promise<CheckOutcome[]> => {
     const address = parseAddress(withoutBrackets(host));
     if (address === undefined || (await canBind(formatAddress(address)))) return [];
     return [warning(`${name}.host is ${host}, which no interface of this host has`, advice)];
@@ -54,7 +55,7 @@ function canBind(address: string): Promise<boolean> {
   }).finally(() => socket.close());
 }
 
-function checkSocketPath(config: Config): Outcome[] {
+function checkSocketPath(config: Config): CheckOutcome[] {
   const { socket } = statePaths(config);
   const size = Buffer.byteLength(socket);
   const most = LIMITS.socketPathBytes.value;
@@ -64,7 +65,7 @@ function checkSocketPath(config: Config): Outcome[] {
 }
 
 /** What `serve` would say of its addresses before it starts. */
-async function checkListeners(config: Config): Promise<Outcome[]> {
+async function checkListeners(config: Config): Promise<CheckOutcome[]> {
   const { server, admin, console } = config;
   const findings = [...checkPorts(config), ...(await checkAddresses(config)), ...checkSocketPath(config)];
   if (console.enabled && isPlainBeyondLoopback(config, console.host))
@@ -85,7 +86,7 @@ async function checkListeners(config: Config): Promise<Outcome[]> {
   return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
 
-async function checkCertificate(config: Config): Promise<Outcome[]> {
+async function checkCertificate(config: Config): Promise<CheckOutcome[]> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) {
     return [skipped('no certificate: plain HTTP, which is for loopback only')];
@@ -98,7 +99,7 @@ async function checkCertificate(config: Config): Promise<Outcome[]> {
   return [judgeDates(certificate), ...others.map((text) => warning(text, advice))];
 }
 
-function judgeDates({ subject, validFrom, validTo }: X509Certificate): Outcome {
+function judgeDates({ subject, validFrom, validTo }: X509Certificate): CheckOutcome {
   const left = Date.parse(validTo) - Date.now();
   const found = `${subject.replaceAll('\n', ', ')}, valid to ${validTo}`;
   if (left < 0)
@@ -110,7 +111,7 @@ function judgeDates({ subject, validFrom, validTo }: X509Certificate): Outcome {
   return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then "pagegate reload".`);
 }
 
-async function checkPrivateKey(config: Config): Promise<Outcome> {
+async function checkPrivateKey(config: Config): Promise<CheckOutcome> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) return skipped('no certificate');
   const { readCertificate } = await import('../server/read-certificate.ts');

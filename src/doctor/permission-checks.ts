@@ -3,7 +3,7 @@ import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { type Check, failed, type Outcome, ok, problem, warning } from './check.ts';
+import { type Check, type CheckOutcome, failed, ok, problem, warning } from './check.ts';
 
 const GROUP_WRITE = 0o020;
 const OTHERS_WRITE = 0o002;
@@ -74,10 +74,13 @@ function guardedPaths(config: Config): Guarded[] {
   ];
 }
 
-function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owners: ReadonlySet<number>): Outcome[] {
+function judge(
+  { path, forbidden, risk, bits, isForeign = false }: Guarded,
+  owners: ReadonlySet<number>,
+): CheckOutcome[] {
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
-  const findings: Outcome[] = [];
+  const findings: CheckOutcome[] = [];
   const found = `${path} has mode ${modeOf(stats)}`;
   if ((stats.mode & forbidden) !== 0) findings.push(problem(found, `${risk}: chmod ${bits} ${path}`));
   else if ((stats.mode & GROUP_WRITE) !== 0 && forbidden === OTHERS_WRITE) {
@@ -91,8 +94,8 @@ function judge({ path, forbidden, risk, bits, isForeign = false }: Guarded, owne
 }
 
 /** Folders above the state directory: whoever may rename in them may put another one in its place. */
-function judgeParents(stateDir: string): Outcome[] {
-  const findings: Outcome[] = [];
+function judgeParents(stateDir: string): CheckOutcome[] {
+  const findings: CheckOutcome[] = [];
   for (let at = dirname(stateDir); ; at = dirname(at)) {
     const stats = statSync(at);
     if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
@@ -104,7 +107,7 @@ function judgeParents(stateDir: string): Outcome[] {
 }
 
 /** What commands that root ran left in a state directory of the server's user: the server cannot change it, or not even read it. */
-function judgeRootFiles(config: Config, owner: number): Outcome[] {
+function judgeRootFiles(config: Config, owner: number): CheckOutcome[] {
   if (owner === 0) return [];
   const { consoleFile, logDir } = statePaths(config);
   const paths = new Set([...guardedPaths(config).map(({ path }) => path), dirname(consoleFile), logDir]);
@@ -130,10 +133,10 @@ function sameFolder(one: string, other: string): boolean {
 }
 
 /** Why nothing can be kept in the state directory; undefined where it can. */
-async function unusable(stateDir: string, stats: Stats): Promise<Outcome | undefined> {
+async function unusable(stateDir: string, stats: Stats): Promise<CheckOutcome | undefined> {
   if (!stats.isDirectory()) return problem(`${stateDir} is not a folder`, 'Correct state_dir, or move the file away.');
-  const { refusalOf } = await import('../platform/libc.ts');
-  const refusal = refusalOf(stateDir);
+  const { folderAccessError } = await import('../platform/libc.ts');
+  const refusal = folderAccessError(stateDir);
   if (refusal === undefined) return undefined;
   if (refusal === 'EROFS')
     return problem(
@@ -145,7 +148,7 @@ async function unusable(stateDir: string, stats: Stats): Promise<Outcome | undef
 }
 
 /** What lies where the program makes a folder. */
-function judgeKinds(config: Config): Outcome[] {
+function judgeKinds(config: Config): CheckOutcome[] {
   const { indexDir, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir, consoleFile } = statePaths(config);
   const holders = [ledgerFile, ledgerKeyFile, licenseFile, consoleFile].map((file) => dirname(file));
   return [indexDir, ...holders, runDir, logDir]
@@ -153,7 +156,7 @@ function judgeKinds(config: Config): Outcome[] {
     .map((path) => problem(`${path} is not a folder`, 'The program makes a folder there: move what is there away.'));
 }
 
-function attempt(task: () => Outcome[]): Outcome[] {
+function attempt(task: () => CheckOutcome[]): CheckOutcome[] {
   try {
     return task();
   } catch (error) {
@@ -161,7 +164,7 @@ function attempt(task: () => Outcome[]): Outcome[] {
   }
 }
 
-async function checkPermissions(config: Config): Promise<Outcome | readonly Outcome[]> {
+async function checkPermissions(config: Config): Promise<CheckOutcome | readonly CheckOutcome[]> {
   const { state_dir } = config;
   const stats = statSync(state_dir, { throwIfNoEntry: false });
   if (stats === undefined) {

@@ -51,7 +51,7 @@ export interface CanonicalUrl {
   readonly spelling: number;
   /** The whole URL as the standard writes it, userinfo and fragment included. */
   readonly href: string;
-  /** Where in `decodedPath` a server that decodes before it looks sees the end of the path, see {@link queryMarkIn}; -1 where it does not. */
+  /** Where in `decodedPath` a server that decodes before it looks sees the end of the path, see {@link queryStartIn}; -1 where it does not. */
   readonly queryMark: number;
   /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
@@ -132,7 +132,7 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
 }
 
 /** Where in a decoded text a query or a fragment would begin: `?`, `#`, and `&` where a path becomes a parameter; -1 where nothing does. */
-export function queryMarkIn(text: string): number {
+export function queryStartIn(text: string): number {
   return text.search(/[?#&]/);
 }
 
@@ -176,7 +176,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
     decodedPath,
     spelling: spellingOf(value, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
     href: url.href,
-    queryMark: queryMarkIn(decodedPath),
+    queryMark: queryStartIn(decodedPath),
     isPlain: false,
   };
 }

@@ -30,7 +30,7 @@ export function hasKnownSuffix(host: string): boolean {
  * The parents of a key, nearest first, up to and including its registrable domain; a private suffix ends the walk. A parent that
  * is no key itself, because it starts with `www.`, is left out: the parent after it is its key.
  */
-export function parents(key: string): string[] {
+export function parentDomains(key: string): string[] {
   const found: string[] = [];
   // Of two labels the upper one alone is no key.
   const first = key.indexOf('.');

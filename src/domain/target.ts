@@ -15,7 +15,7 @@ export type TargetProblem =
   | 'userinfo';
 
 /** The error that a problem is told by: `input_too_long` where the value, or its domain, is longer than what is looked at. */
-export const errorOf = (problem: TargetProblem): 'bad_input' | 'input_too_long' =>
+export const errorCodeOf = (problem: TargetProblem): 'bad_input' | 'input_too_long' =>
   problem === 'value_too_long' || problem === 'too_long' ? 'input_too_long' : 'bad_input';
 
 /** What to do about a problem, or what is wrong where that says it; a sentence each. */

@@ -6,8 +6,8 @@ import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
-import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
-import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
+import { describePlace, describeSchemaError, pointerOf } from '../json/schema-problem.ts';
+import { SELDOM_USED_SCHEMA_OPTIONS } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
 import { MANIFEST_FILE, readManifestBytes } from './drop-files.ts';
@@ -47,7 +47,7 @@ export interface ManifestFile {
   readonly sha256: string;
 }
 
-const ajv = new Validator({ allErrors: false, strict: true, verbose: true, ...SELDOM_ASKED_SCHEMA });
+const ajv = new Validator({ allErrors: false, strict: true, verbose: true, ...SELDOM_USED_SCHEMA_OPTIONS });
 addFormats.default(ajv, ['date-time']);
 const validate = ajv.compile<Manifest>(
   JSON.parse(readFileSync(new URL('../../data/schema/manifest.schema.json', import.meta.url), 'utf8')),
@@ -65,7 +65,7 @@ export function parseManifest(bytes: Uint8Array): Manifest {
   if (!validate(value)) {
     const [error] = validate.errors as [ErrorObject];
     const place = pointerOf(error);
-    throw new PagegateError('manifest_invalid', `${placeName(place)} ${wordsFor(error)}.`, { place });
+    throw new PagegateError('manifest_invalid', `${describePlace(place)} ${describeSchemaError(error)}.`, { place });
   }
   if (!isTime(value.created)) {
     const what = `created must be a time like 2026-11-21T00:00:00Z; got "${value.created}".`;
@@ -98,7 +98,7 @@ function isTime(text: string): boolean {
 }
 
 /** @throws PagegateError drop_kind for a drop that holds changes only */
-export function assertFull({ kind }: Manifest): void {
+export function assertFullDrop({ kind }: Manifest): void {
   if (kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${kind}".`);
 }
 

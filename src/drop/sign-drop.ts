@@ -1,8 +1,9 @@
 /** The vendor's side: the signature over the manifest of a finished drop. */
-import { createPrivateKey, type KeyObject } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
+import { parseEd25519Key } from '../platform/ed25519.ts';
 import { readSignatureFile } from './check-drop.ts';
 import { SIGNATURE_FILE } from './drop-files.ts';
 import { signatureFileProblem, signManifest } from './signature.ts';
@@ -12,18 +13,12 @@ import { signatureFileProblem, signManifest } from './signature.ts';
  *
  * @throws PagegateError signing_key_invalid; its message never holds a part of the key
  */
-export function readPrivateKey(path: string, pem: string): KeyObject {
-  let key: KeyObject;
+export function readSigningKey(path: string, pem: string): KeyObject {
   try {
-    key = createPrivateKey(pem);
-  } catch {
-    const what = pem.includes('PUBLIC KEY')
-      ? `${path} is a public key, which licensees check with; name the private key that it belongs to.`
-      : `${path} cannot be read.`;
-    throw new PagegateError('signing_key_invalid', what, { path });
+    return parseEd25519Key(pem, 'private');
+  } catch (error) {
+    throw new PagegateError('signing_key_invalid', `${path}: ${(error as Error).message}.`, { path });
   }
-  if (key.asymmetricKeyType === 'ed25519') return key;
-  throw new PagegateError('signing_key_invalid', `${path} is of type ${key.asymmetricKeyType}.`, { path });
 }
 
 /**

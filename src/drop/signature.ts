@@ -3,9 +3,10 @@
  * bytes of Ed25519 over the exact bytes of `manifest.json`. Any tool that knows Ed25519 can make and check it.
  */
 
-import { createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { type KeyObject, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { parseEd25519Key } from '../platform/ed25519.ts';
 
 /** More than one signature allows a vendor to change keys; more than a few are no signature file. */
 const SIGNATURES_MAX = LIMITS.signatures.value;
@@ -25,21 +26,12 @@ export interface TrustedKey {
  *
  * @throws PagegateError trusted_key_invalid
  */
-export function readPublicKey(name: string, pem: string): TrustedKey {
-  let key: KeyObject;
-  // createPublicKey would derive it from a private key, which has no place on a licensee's host.
-  if (pem.includes('PRIVATE KEY'))
-    throw new PagegateError('trusted_key_invalid', `"${name}" is a private key.`, { name });
+export function parseTrustedKey(name: string, pem: string): TrustedKey {
   try {
-    key = createPublicKey(pem);
+    return { name, key: parseEd25519Key(pem, 'public') };
   } catch (cause) {
-    throw new PagegateError('trusted_key_invalid', `"${name}" cannot be read.`, { name }, { cause });
+    throw new PagegateError('trusted_key_invalid', `"${name}": ${(cause as Error).message}.`, { name }, { cause });
   }
-  if (key.asymmetricKeyType !== 'ed25519') {
-    const got = String(key.asymmetricKeyType);
-    throw new PagegateError('trusted_key_invalid', `"${name}" is of type ${got}.`, { name, got });
-  }
-  return { name, key };
 }
 
 /** The line to put into a signature file. */

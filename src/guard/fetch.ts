@@ -8,7 +8,7 @@ import type { Guard } from './guard.ts';
 import { refusalIn } from './refusal.ts';
 import { bodyOf, requestOf } from './request/caller-types.ts';
 import { hasOtherScheme } from './request/scheme.ts';
-import { readTarget } from './request/target.ts';
+import { readRequestTarget } from './request/target.ts';
 
 export interface GuardedAgentOptions
   extends Omit<Agent.Options, 'connect' | 'factory' | 'interceptors' | 'socketPath'> {
@@ -48,7 +48,7 @@ export class GuardedAgent extends Agent {
   }
 
   async #dispatch(options: Agent.DispatchOptions, handler: Handler): Promise<void> {
-    const target = readTarget(options);
+    const target = readRequestTarget(options);
     if (typeof target === 'string') throw this.#guard.refuse(`${options.origin}`, options.method, target);
     const { url, headers, methods } = target;
     for (const method of methods) await this.#guard.enforce(url, { method });

@@ -4,7 +4,7 @@
  * only where URLs are read by the same parser; so it gives the server's verdict, or none.
  */
 import { readFileSync } from 'node:fs';
-import { parents } from '../domain/public-suffix.ts';
+import { parentDomains } from '../domain/public-suffix.ts';
 import { parseTarget, type Target } from '../domain/target.ts';
 import type { PolicyDocument } from '../policy/documents.ts';
 import { evaluate } from '../policy/evaluate.ts';
@@ -197,7 +197,7 @@ class KnownEvidence implements Evidence {
   }
 
   #parentKeys(): readonly string[] {
-    this.#parents ??= this.#target.classifiable ? parents(this.#target.key) : [];
+    this.#parents ??= this.#target.classifiable ? parentDomains(this.#target.key) : [];
     return this.#parents;
   }
 

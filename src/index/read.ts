@@ -33,12 +33,12 @@ export type { IndexInfo } from './read/index-info.ts';
 export { bytesOfBuffer } from './read/index-source.ts';
 
 /** What `find` returns for a key that the index does not have. */
-export const NOT_FOUND = -1;
+export const NO_RECORD = -1;
 /** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
 export type RecordHandle = number;
 
 /** How an index is opened. */
-export interface OpenOptions {
+export interface OpenIndexOptions {
   /** False leaves it to the kernel to read ahead, as for a file that is read from front to back; lookups want it true, the default. */
   readonly randomReads?: boolean;
 }
@@ -51,7 +51,7 @@ export interface OpenOptions {
  * @throws PagegateError index_changed where the file is written to just now
  * @throws PagegateError mapping_failed
  */
-export function openIndex(path: string, { randomReads = true }: OpenOptions = {}): Index {
+export function openIndex(path: string, { randomReads = true }: OpenIndexOptions = {}): Index {
   const file = new IndexFile(path);
   let bytes: MappedFile | undefined;
   try {
@@ -90,12 +90,12 @@ export class Index {
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
   /** The record that `find` found last, and what its CRC-8 begins with. */
-  #found: RecordHandle = NOT_FOUND;
+  #found: RecordHandle = NO_RECORD;
   #foundSeed = 0;
   /** The record that the decoder holds. */
-  #parsed: RecordHandle = NOT_FOUND;
+  #parsed: RecordHandle = NO_RECORD;
   /** The record whose head was written last. */
-  #headOf: RecordHandle = NOT_FOUND;
+  #headOf: RecordHandle = NO_RECORD;
   #out: Uint8Array = new Uint8Array(0);
   #outView: DataView = new DataView(this.#out.buffer);
   #isOpen = true;
@@ -121,14 +121,14 @@ export class Index {
   }
 
   /**
-   * The record of a key (a canonical domain), or NOT_FOUND.
+   * The record of a key (a canonical domain), or NO_RECORD.
    *
    * @throws PagegateError record_corrupt where what it has to read is damaged, or belongs to another place or another file
    * @throws PagegateError index_closed
    */
   find(key: string): RecordHandle {
     const hashed = this.#key;
-    if (!hashed.set(key)) return NOT_FOUND;
+    if (!hashed.set(key)) return NO_RECORD;
     const bucket = bucketOfHash(hashed.hashA(), this.#bucketCount) | 0;
     const words = this.#words;
     const atWord = bucket * BUCKET_SIZE_WORDS;
@@ -146,7 +146,7 @@ export class Index {
       const code = this.#directory[at + BUCKET.lengths.offset + slot]!;
       if (this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
     }
-    return count > SLOTS_PER_BUCKET ? this.#findOverflowing(bucket, count, fingerprint) : NOT_FOUND;
+    return count > SLOTS_PER_BUCKET ? this.#findOverflowing(bucket, count, fingerprint) : NO_RECORD;
   }
 
   #offsetOfSlot(bucket: number, count: number, slot: number): number {
@@ -179,7 +179,7 @@ export class Index {
       if (table[start + i] === fingerprint && this.#holdsKey(offset, code, bucket, fingerprint)) return this.#found;
       offset += SIZE_OF_LENGTH_CODE[code]!;
     }
-    return NOT_FOUND;
+    return NO_RECORD;
   }
 
   /**
@@ -244,7 +244,7 @@ export class Index {
   /** Parses a record, unless it is the one that was parsed last. */
   #parse(handle: RecordHandle): RecordRenderer {
     if (handle === this.#parsed) return this.#renderer;
-    this.#parsed = NOT_FOUND;
+    this.#parsed = NO_RECORD;
     if (!this.#isOpen) throw new PagegateError('index_closed');
     const offset = Math.floor(handle / 256);
     const size = SIZE_OF_LENGTH_CODE[handle - offset * 256]!;
@@ -350,8 +350,8 @@ export class Index {
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
-    this.#parsed = NOT_FOUND;
-    this.#found = NOT_FOUND;
+    this.#parsed = NO_RECORD;
+    this.#found = NO_RECORD;
     // Nothing may touch the mapping after it ended: an access would end the process.
     this.#directory = new Uint8Array(0);
     this.#words = new Uint32Array(0);

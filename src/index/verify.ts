@@ -21,7 +21,7 @@ import { type IndexSource, readBytes } from './read/index-source.ts';
 import type { RenderTables } from './read/render-tables.ts';
 import { type Damage, RecordWalk } from './verify/record-walk.ts';
 import type { BucketWalker, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
-import { VerifyThreads, walkAhead } from './verify/verify-pool.ts';
+import { skipIntactBuckets, VerifyThreads } from './verify/verify-pool.ts';
 
 export { BucketWalks } from './verify/bucket-walks.ts';
 export type { BucketRange, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
@@ -136,14 +136,14 @@ async function walkInThreads(
     await progress.pause();
   };
   if (options.walkers !== undefined) {
-    await walkAhead(walk, options.walkers(setup), onSkipped, options.signal);
+    await skipIntactBuckets(walk, options.walkers(setup), onSkipped, options.signal);
     return;
   }
   const workers = countWorkers(options, header);
   if (workers < 2) return;
   const threads = new VerifyThreads(Math.min(workers, header.bucketCount), setup);
   try {
-    await walkAhead(walk, threads.walkers, onSkipped, options.signal);
+    await skipIntactBuckets(walk, threads.walkers, onSkipped, options.signal);
   } finally {
     await threads.close();
   }

@@ -18,12 +18,12 @@ export function pointerOf({ keyword, instancePath, params }: ErrorObject): strin
 }
 
 /** A place as people name it: `allow[0].path`, or the document as a whole. */
-export const placeName = (pointer: string): string => fieldPath(pointer) || 'the document';
+export const describePlace = (pointer: string): string => fieldPath(pointer) || 'the document';
 
 /** What is wrong there; goes on after the name of the place. The validator must be `verbose`: else it does not tell what was found. */
-export function wordsFor({ keyword, params, message, data, schema, parentSchema }: ErrorObject): string {
+export function describeSchemaError({ keyword, params, message, data, schema, parentSchema }: ErrorObject): string {
   const limit = String(params['limit']);
-  const got = (): string => `got ${shown(data)}`;
+  const got = (): string => `got ${shortJson(data)}`;
   switch (keyword) {
     case 'required':
       return 'is required and missing';
@@ -35,7 +35,7 @@ export function wordsFor({ keyword, params, message, data, schema, parentSchema 
     case 'type':
       return `must be ${String(params['type']).split(',').map(withArticle).join(' or ')}, ${got()}`;
     case 'const':
-      return `must be ${shown(params['allowedValue'])}, ${got()}`;
+      return `must be ${shortJson(params['allowedValue'])}, ${got()}`;
     case 'enum':
       return `must be one of ${(params['allowedValues'] as unknown[]).join(', ')}; ${got()}`;
     case 'pattern':
@@ -61,7 +61,7 @@ export function wordsFor({ keyword, params, message, data, schema, parentSchema 
 
 function notAField(name: string, parent: ErrorObject['parentSchema']): string {
   const known = Object.keys((parent?.['properties'] as object | undefined) ?? {});
-  return `has ${shown(name)}, which is not one of its fields${didYouMean(name, known)}`;
+  return `has ${shortJson(name)}, which is not one of its fields${didYouMean(name, known)}`;
 }
 
 /** Of alternatives that only say which field must be there. */
@@ -75,7 +75,7 @@ function withArticle(type: string): string {
 }
 
 /** A value as a message shows it: short, on one line, no control characters. */
-export function shown(value: unknown): string {
+export function shortJson(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > SHOWN_MAX_LENGTH ? `${text.slice(0, SHOWN_MAX_LENGTH - 3)}...` : text;
 }

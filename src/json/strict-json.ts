@@ -1,5 +1,5 @@
 /** JSON that somebody else wrote, read strictly: what `JSON.parse` would take without a word is refused, with its place. */
-import { type JSONPath, printParseErrorCode, visit } from 'jsonc-parser';
+import { type JSONPath, type JSONVisitor, printParseErrorCode, visit } from 'jsonc-parser';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
@@ -110,68 +110,88 @@ class Refused extends Error {
 
 /** Reads one JSON document. */
 export function readJson(text: string, options: ReadOptions = {}): JsonSource | { readonly problem: JsonProblem } {
-  const { firstLine = 1, places = false } = options;
-  const lines = new Map<string, number>();
-  const repeated: { pointer: string; line: number }[] = [];
-  const names: Set<string>[] = [];
-  let depth = 0;
-  const refuse = (line: number, column: number, message: string): never => {
-    throw new Refused(line + firstLine, column + 1, message);
-  };
-  const note = (pointer: string, line: number, column: number): void => {
-    if (!lines.has(pointer)) lines.set(pointer, line + firstLine);
-    if (lines.size > VALUES_MAX) refuse(line, column, `more than ${VALUES_MAX} values; split the file`);
-  };
-  const open = (line: number, column: number, path: () => JSONPath): void => {
-    depth += 1;
-    if (depth > DEPTH_MAX + 1) refuse(line, column, `nested deeper than ${DEPTH_MAX} levels`);
-    if (places) note(pointerOf(path()), line, column);
-  };
+  const reading = new Reading(text, options);
   try {
-    visit(
-      text,
-      {
-        onObjectBegin: (_at, _length, line, column, path) => {
-          open(line, column, path);
-          names.push(new Set());
-        },
-        onObjectProperty: (name, _at, _length, line, column, parent) => {
-          const known = names.at(-1)!;
-          if (known.has(name)) {
-            repeated.push({ pointer: pointerOf([...parent(), name]), line: line + firstLine });
-            if (repeated.length > REPEATED_MAX)
-              refuse(line, column, `names are repeated more than ${REPEATED_MAX} times`);
-          }
-          known.add(name);
-          if (places) lines.set(pointerOf([...parent(), name]), line + firstLine);
-        },
-        onObjectEnd: () => {
-          depth -= 1;
-          names.pop();
-        },
-        onArrayBegin: (_at, _length, line, column, path) => open(line, column, path),
-        onArrayEnd: () => {
-          depth -= 1;
-        },
-        onLiteralValue: (value, _at, _length, line, column, path) => {
-          if (value === Infinity || value === -Infinity)
-            refuse(line, column, 'the number is larger than any that can be kept');
-          if (places) note(pointerOf(path()), line, column);
-        },
-        onError: (error, at, length, line, column) => {
-          const got =
-            at < text.length ? JSON.stringify(text.slice(at, at + Math.min(length, QUOTED_MAX_LENGTH))) : 'the end';
-          refuse(line, column, `${MESSAGES[printParseErrorCode(error)] ?? 'unexpected text'}, got ${got}`);
-        },
-      },
-      { disallowComments: true },
-    );
-    return { value: JSON.parse(text), lines, repeated };
+    visit(text, reading.visitor, { disallowComments: true });
+    return { value: JSON.parse(text), lines: reading.lines, repeated: reading.repeated };
   } catch (error) {
     if (error instanceof Refused) return { problem: error.problem };
     // The two parsers agree on what JSON is; where they did not, the stricter one would win.
-    if (error instanceof SyntaxError) return { problem: { line: firstLine, column: 1, message: error.message } };
+    if (error instanceof SyntaxError)
+      return { problem: { line: options.firstLine ?? 1, column: 1, message: error.message } };
     throw error;
+  }
+}
+
+/** What is seen on the way through one text. Lines and columns of the library count from 0. */
+class Reading {
+  readonly lines = new Map<string, number>();
+  readonly repeated: { readonly pointer: string; readonly line: number }[] = [];
+  readonly visitor: JSONVisitor = {
+    onObjectBegin: (_at, _length, line, column, path) => {
+      this.#open(line, column, path);
+      this.#names.push(new Set());
+    },
+    onObjectProperty: (name, _at, _length, line, column, parent) => this.#member(name, line, column, parent),
+    onObjectEnd: () => {
+      this.#depth -= 1;
+      this.#names.pop();
+    },
+    onArrayBegin: (_at, _length, line, column, path) => this.#open(line, column, path),
+    onArrayEnd: () => {
+      this.#depth -= 1;
+    },
+    onLiteralValue: (value, _at, _length, line, column, path) => {
+      if (value === Infinity || value === -Infinity)
+        this.#refuse(line, column, 'the number is larger than any that can be kept');
+      this.#notePlace(line, column, path);
+    },
+    onError: (error, at, length, line, column) => {
+      const token = this.#text.slice(at, at + Math.min(length, QUOTED_MAX_LENGTH));
+      const got = at < this.#text.length ? JSON.stringify(token) : 'the end';
+      this.#refuse(line, column, `${MESSAGES[printParseErrorCode(error)] ?? 'unexpected text'}, got ${got}`);
+    },
+  };
+  readonly #text: string;
+  readonly #firstLine: number;
+  readonly #keepsPlaces: boolean;
+  /** Of the objects that are open, the outermost first. */
+  readonly #names: Set<string>[] = [];
+  #depth = 0;
+
+  constructor(text: string, { firstLine = 1, places = false }: ReadOptions) {
+    this.#text = text;
+    this.#firstLine = firstLine;
+    this.#keepsPlaces = places;
+  }
+
+  #refuse(line: number, column: number, message: string): never {
+    throw new Refused(line + this.#firstLine, column + 1, message);
+  }
+
+  #open(line: number, column: number, path: () => JSONPath): void {
+    this.#depth += 1;
+    if (this.#depth > DEPTH_MAX + 1) this.#refuse(line, column, `nested deeper than ${DEPTH_MAX} levels`);
+    this.#notePlace(line, column, path);
+  }
+
+  #member(name: string, line: number, column: number, parent: () => JSONPath): void {
+    const names = this.#names.at(-1)!;
+    if (names.has(name)) {
+      this.repeated.push({ pointer: pointerOf([...parent(), name]), line: line + this.#firstLine });
+      if (this.repeated.length > REPEATED_MAX)
+        this.#refuse(line, column, `names are repeated more than ${REPEATED_MAX} times`);
+    }
+    names.add(name);
+    if (this.#keepsPlaces) this.lines.set(pointerOf([...parent(), name]), line + this.#firstLine);
+  }
+
+  /** The place of a value; of a member that of its name stays. */
+  #notePlace(line: number, column: number, path: () => JSONPath): void {
+    if (!this.#keepsPlaces) return;
+    const pointer = pointerOf(path());
+    if (!this.lines.has(pointer)) this.lines.set(pointer, line + this.#firstLine);
+    if (this.lines.size > VALUES_MAX) this.#refuse(line, column, `more than ${VALUES_MAX} values; split the file`);
   }
 }
 

@@ -1,7 +1,7 @@
 /** The audit table: who changed what and when. Rows are only ever added; triggers refuse the rest. */
 import { rfc3339 } from '../times.ts';
 import type { Ledger } from './ledger.ts';
-import { containing } from './store/like.ts';
+import { likeContaining } from './store/like.ts';
 
 export interface AuditEntry {
   readonly id: number;
@@ -41,8 +41,8 @@ export async function readAudit(
   // Databases know the cases of different letters: each makes both sides small by itself.
   const conditions: readonly (readonly [text: string, value: string | number | undefined])[] = [
     ['account_id = ?', id],
-    ["lower(actor) LIKE lower(?) ESCAPE '!'", actor && containing(actor)],
-    ["lower(action) LIKE lower(?) ESCAPE '!'", action && containing(action)],
+    ["lower(actor) LIKE lower(?) ESCAPE '!'", actor && likeContaining(actor)],
+    ["lower(action) LIKE lower(?) ESCAPE '!'", action && likeContaining(action)],
     ['at >= ?', from],
     ['at <= ?', to],
   ];

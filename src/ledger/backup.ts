@@ -4,7 +4,7 @@ import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable-files.ts';
 import { openDatabase } from './store/database.ts';
 import { requireLedger } from './store/identity.ts';
-import { asLedgerError } from './store/sqlite.ts';
+import { asLedgerError } from './store/sqlite-failures.ts';
 
 /** Copies the ledger as it is at one moment, while it is in use. Keys in it stay sealed: the key file is never part of a backup. */
 export function backupLedger(file: string, target: string): void {

@@ -1,11 +1,11 @@
 /** Whether a ledger is what it should be: all of its bytes, or what is quickly seen. */
 import { dirname } from 'node:path';
-import { countersFound } from './counters/location.ts';
+import { findCounters } from './counters/location.ts';
 import { clockProblem } from './store/clock.ts';
 import { openDatabase, refuseNetworkFileSystem } from './store/database.ts';
 import { isMissingOrEmpty, refuseLostLedger, requireLedger } from './store/identity.ts';
 import { createReader } from './store/records.ts';
-import { asLedgerError } from './store/sqlite.ts';
+import { asLedgerError } from './store/sqlite-failures.ts';
 
 export { findKeyVault } from './store/key-vault.ts';
 export { refuseNetworkFileSystem };
@@ -70,7 +70,7 @@ export function readLedgerFacts(file: string, nowSeconds: number): LedgerFacts |
       movedTo: read.movedTo(),
       damage: verdict === 'ok' ? undefined : verdict,
       clock: clockProblem(read.lastSeenSeconds(), nowSeconds),
-      counters: countersFound(file, read.ledgerId()),
+      counters: findCounters(file, read.ledgerId()),
       keysSealedBy: new Map(sealed.map(({ id, keys }) => [id, keys])),
     };
   } finally {

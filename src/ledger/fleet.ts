@@ -2,7 +2,14 @@
 import { PagegateError } from '../errors.ts';
 import type { Ledger } from './ledger.ts';
 import { parseEngineUrl } from './postgres/engine.ts';
-import { GRANTS, HELD, IS_PRESENT, isHeard, NOW, RUNS } from './postgres/fragments.ts';
+import {
+  GRANTS_AND_ACCOUNTS,
+  HELD_LOOKUPS,
+  IS_OF_PRESENT_CYCLE,
+  IS_RUNNING,
+  isHeardWithin,
+  NOW,
+} from './postgres/fragments.ts';
 import { readIdentity } from './store/identity.ts';
 
 export { type FleetDatabase, type LedgerTables, readFleetDatabase } from './fleet/fleet-database.ts';
@@ -33,7 +40,7 @@ export interface NodeView {
 }
 
 /** Lookups that nobody serves: a silent node holds them. */
-export interface Stranded {
+export interface StrandedLookups {
   readonly account: string;
   readonly node: string;
   readonly lookups: number;
@@ -41,7 +48,7 @@ export interface Stranded {
 
 export interface FleetView {
   readonly nodes: readonly NodeView[];
-  readonly stranded: readonly Stranded[];
+  readonly stranded: readonly StrandedLookups[];
   /** Nothing is granted: the engine has lost commits, and nodes tell what they hold. */
   readonly learning: boolean;
   /** Times that the engine has lost commits. */
@@ -55,14 +62,14 @@ export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number
   if (!store.isFleet) throw new PagegateError('fleet_only');
   const nodes = await store.rows<NodeView>(
     `SELECT id, name, floor(seen_at)::int8 AS seen, program, generation,
-       CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped' WHEN ${isHeard('?')} THEN 'live' ELSE 'silent' END AS state,
-       ${HELD} AS held, greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
+       CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped' WHEN ${isHeardWithin('?')} THEN 'live' ELSE 'silent' END AS state,
+       ${HELD_LOOKUPS} AS held, greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
      FROM nodes ORDER BY retired_at IS NOT NULL, name, id`,
     maxStalenessSeconds,
   );
-  const stranded = await store.rows<Stranded>(
-    `SELECT a.name AS account, nodes.name AS node, g.granted - g.spent AS lookups FROM ${GRANTS} JOIN nodes ON nodes.id = g.node
-     WHERE ${IS_PRESENT} AND ${RUNS} AND NOT ${isHeard('?')} AND g.granted > g.spent ORDER BY nodes.name, nodes.id, a.name`,
+  const stranded = await store.rows<StrandedLookups>(
+    `SELECT a.name AS account, nodes.name AS node, g.granted - g.spent AS lookups FROM ${GRANTS_AND_ACCOUNTS} JOIN nodes ON nodes.id = g.node
+     WHERE ${IS_OF_PRESENT_CYCLE} AND ${IS_RUNNING} AND NOT ${isHeardWithin('?')} AND g.granted > g.spent ORDER BY nodes.name, nodes.id, a.name`,
     maxStalenessSeconds,
   );
   const home = await store.row<{ learning: boolean; history: number }>(
@@ -100,7 +107,7 @@ export async function retireNode(
       node.id,
     );
     const still = await sql.row<{ alive: boolean }>(
-      `SELECT ${RUNS} AND ${isHeard('?')} AS alive FROM nodes WHERE id = ? FOR UPDATE`,
+      `SELECT ${IS_RUNNING} AND ${isHeardWithin('?')} AS alive FROM nodes WHERE id = ? FOR UPDATE`,
       maxStalenessSeconds,
       node.id,
     );

@@ -3,23 +3,23 @@ import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import {
   accountByName,
+  auditSnapshot,
   changeableAccount,
   currentKeys,
   existingAccount,
-  keyOf,
+  existingKey,
   keysByAccount,
   requireLastingKey,
   setState,
-  snapshot,
 } from './accounts/account-rows.ts';
-import { askForCorrection, type Correction, checkCorrectionNote } from './accounts/correction.ts';
+import { type Correction, checkCorrectionNote, requestCorrection } from './accounts/correction.ts';
 import { type IssuedKey, KeyIssuer } from './accounts/key-issuer.ts';
 import { applyPayment, checkReference, withdrawDowngrade } from './accounts/subscription.ts';
 import { loadPlans, type Plan, resolvePlan } from './plans.ts';
-import { type Account, currentUsage, type QuotaView, quotaView, UNUSED, withEffectivePlan } from './quota.ts';
+import { type Account, currentUsage, NO_USAGE, type QuotaView, quotaView, withEffectivePlan } from './quota.ts';
 import { hashApiKey, isApiKeyShaped } from './store/api-key.ts';
-import type { LedgerStore, Moment, Sql, Transaction } from './store/ledger-store.ts';
-import { containing } from './store/like.ts';
+import type { ClockReading, LedgerStore, Sql, Transaction } from './store/ledger-store.ts';
+import { likeContaining } from './store/like.ts';
 import { type AccountRow, type ApiKeyRecord, type ApiKeyRow, KEY_COLUMNS, toAccount } from './store/records.ts';
 
 export type { Correction } from './accounts/correction.ts';
@@ -237,11 +237,11 @@ export class Ledger {
   revokeKey(name: string, keyId: number): Promise<ApiKeyRecord> {
     return this.#change('key.revoke', name, async (sql, { seconds }) => {
       const account = await changeableAccount(sql, name);
-      const key = await keyOf(sql, account, keyId);
+      const key = await existingKey(sql, account, keyId);
       if (key.revokedAt !== null)
         throw new PagegateError('account_state', `Key ${keyId} of "${name}" is revoked already.`);
       await sql.run('UPDATE api_keys SET revoked_at = ? WHERE id = ?', seconds, keyId);
-      return keyOf(sql, account, keyId);
+      return existingKey(sql, account, keyId);
     });
   }
 
@@ -254,7 +254,9 @@ export class Ledger {
     return this.#change('key.show', name, async (sql, moment) => {
       const account = await existingAccount(sql, name);
       const record =
-        keyId === undefined ? (await currentKeys(sql, account.id, moment)).at(-1) : await keyOf(sql, account, keyId);
+        keyId === undefined
+          ? (await currentKeys(sql, account.id, moment)).at(-1)
+          : await existingKey(sql, account, keyId);
       if (record === undefined) throw new PagegateError('key_not_found', `"${name}" has no current key.`);
       return this.#keys.show(sql, record);
     });
@@ -300,7 +302,7 @@ export class Ledger {
   /** Some of the accounts, by name: what a page shows costs the same however many there are. @throws PagegateError ledger_unavailable */
   async page({ contains = '', after = '', count }: PageRequest): Promise<AccountPage> {
     const named = "name LIKE ? ESCAPE '!'";
-    const pattern = containing(contains);
+    const pattern = likeContaining(contains);
     const text = `SELECT * FROM accounts WHERE ${named} AND name > ? ORDER BY name LIMIT ?`;
     const rows = await this.store.rows<AccountRow>(text, pattern, after, count + 1);
     const all = await this.store.row<{ total: number }>(
@@ -325,7 +327,7 @@ export class Ledger {
       async (sql, { seconds }) => {
         checkCorrectionNote(note);
         const account = await changeableAccount(sql, name);
-        await askForCorrection(sql, account, wanted, { isFleet: this.store.isFleet, nowSeconds: seconds });
+        await requestCorrection(sql, account, wanted, { isFleet: this.store.isFleet, nowSeconds: seconds });
         return account;
       },
       `${JSON.stringify(wanted)} ${note}`,
@@ -353,7 +355,7 @@ export class Ledger {
       accounts.map(({ id }) => id),
     );
     return accounts.map((account) => {
-      const seen = usage.get(account.id) ?? UNUSED;
+      const seen = usage.get(account.id) ?? NO_USAGE;
       const { cycle } = currentUsage(account, seen, seconds);
       const quota = quotaView(account, seen, seconds);
       return {
@@ -375,18 +377,18 @@ export class Ledger {
   async #change<T>(
     action: string,
     name: string,
-    task: (sql: Transaction, moment: Moment) => Promise<T>,
+    task: (sql: Transaction, moment: ClockReading) => Promise<T>,
     note = '',
   ): Promise<T> {
     const moment = await this.store.moment();
     if (moment.problem !== undefined) throw new PagegateError('ledger_clock', moment.problem);
     const { done, revision } = await this.store.transaction(async (sql) => {
       if (this.#actingKeyId !== undefined) await requireLastingKey(sql, name, this.#actingKeyId);
-      const before = await snapshot(sql, name);
+      const before = await auditSnapshot(sql, name);
       const result = await task(sql, moment);
       const { id: accountId } = await existingAccount(sql, name);
       const text = note === '' ? action : `${action} ${note}`;
-      const after = await snapshot(sql, name);
+      const after = await auditSnapshot(sql, name);
       await this.#writeAudit(sql, { action: text, at: moment.seconds, accountId, before, after });
       return { done: result, revision: await nextRevision(sql) };
     });

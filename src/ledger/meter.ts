@@ -6,14 +6,16 @@
 import { BoundedCache } from '../bounded-cache.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
-import { type Counters, REFUSED, STATE } from './counters/counters.ts';
+import type { Database } from '../platform/sqlite.ts';
+import { CHARGE_REFUSED, type Counters, WRITER_STATE } from './counters/counters.ts';
 import { type OpenCounters, openCounters } from './counters/location.ts';
+import { isKeyCurrent } from './key-validity.ts';
 import { type Account, type CycleUsage, planIn, type QuotaView, quotaView } from './quota.ts';
 import { hashApiKey, isApiKeyShaped } from './store/api-key.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { openDatabase } from './store/database.ts';
 import { readIdentity, refuseForeignLedger } from './store/identity.ts';
-import { type ApiKeyRecord, createReader, isKeyCurrent, type Reader } from './store/records.ts';
-import { asLedgerError } from './store/sqlite.ts';
+import { type ApiKeyRecord, createReader, type Reader } from './store/records.ts';
+import { asLedgerError } from './store/sqlite-failures.ts';
 import { connectToWriter, type WriterLink } from './writer/writer-socket.ts';
 
 export type AuthResult =
@@ -168,9 +170,9 @@ export class Meter {
       if (counters.isLow) this.#ask(id);
       return left;
     }
-    if (left === REFUSED.exhausted) return 'quota_exhausted';
+    if (left === CHARGE_REFUSED.exhausted) return 'quota_exhausted';
     this.#ask(id);
-    return this.#isStalled || counters.state === STATE.failed ? 'ledger_unavailable' : 'wait';
+    return this.#isStalled || counters.state === WRITER_STATE.failed ? 'ledger_unavailable' : 'wait';
   }
 
   /**
@@ -185,11 +187,11 @@ export class Meter {
   health(): MeterHealth {
     const waiting = this.#waiting.length;
     const counters = this.#mapped?.counters;
-    if (counters === undefined || counters.state === STATE.starting)
+    if (counters === undefined || counters.state === WRITER_STATE.starting)
       return { ready: false, reason: STARTING, commits: 0, commitMs: 0, walBytes: 0, waiting };
     const { commits, commitMs, walBytes } = counters.status;
     const stalled = this.#isStalled ? `The ledger writer has not answered for ${this.#timeoutMs} ms.` : '';
-    const reason = counters.state === STATE.failed ? counters.reason : this.#staleness() || stalled;
+    const reason = counters.state === WRITER_STATE.failed ? counters.reason : this.#staleness() || stalled;
     const health = { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
     if (counters.isAlone) return health;
     const { heardMs, held, learning } = counters.fleet;

@@ -90,7 +90,7 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
  *
  * @throws PagegateError state_unavailable where nobody can say whether there is one, bad_plan_catalogue
  */
-export function loadCatalogue(stateDir: string): readonly Plan[] {
+export function loadCatalog(stateDir: string): readonly Plan[] {
   const own = join(stateDir, 'plans.json');
   return isThere(own) ? loadPlans(own) : loadPlans();
 }

@@ -26,7 +26,7 @@ export interface CycleUsage {
 }
 
 /** Of an account that has no meter yet. */
-export const UNUSED: CycleUsage = { cycle: 0, used: 0 };
+export const NO_USAGE: CycleUsage = { cycle: 0, used: 0 };
 
 /** What a client may know: exactly the quota fields of a 403. */
 export interface QuotaView {

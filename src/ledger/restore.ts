@@ -4,15 +4,16 @@ import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
+import type { Database } from '../platform/sqlite.ts';
 import { type Counters, SLOT_COUNT } from './counters/counters.ts';
 import { readCounters, removeCounters } from './counters/location.ts';
 import { cycleAt, dayOf } from './cycle.ts';
 import { CLOCK_LEAP_SECONDS } from './store/clock.ts';
-import { type Database, openDatabase } from './store/database.ts';
+import { openDatabase } from './store/database.ts';
 import { asideName, identityFile, noteIdentity, readIdentity, tryWriterLock } from './store/identity.ts';
 import { createMeterStore, knownUsage, METER_COLUMNS, type MeterRow } from './store/meters.ts';
 import { createReader } from './store/records.ts';
-import { asLedgerError } from './store/sqlite.ts';
+import { asLedgerError } from './store/sqlite-failures.ts';
 
 export interface RestoreOptions {
   readonly backup: string;

@@ -47,7 +47,7 @@ export async function usageByDay(
  * @returns undefined after the last account
  * @throws PagegateError ledger_unavailable
  */
-export async function usageBehind(
+export async function usageAfter(
   ledger: Ledger,
   after: string,
   nowMs = Date.now(),

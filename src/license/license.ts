@@ -1,16 +1,9 @@
 /** The offline license: exact payload bytes and an Ed25519 signature over them. It governs data, never a lookup. */
-import {
-  createPrivateKey,
-  createPublicKey,
-  generateKeyPairSync,
-  type KeyObject,
-  randomUUID,
-  sign,
-  verify,
-} from 'node:crypto';
+import { generateKeyPairSync, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
+import { parseEd25519Key } from '../platform/ed25519.ts';
 
 const FORMAT = 'pagegate-license/1';
 /** A license is small; more is no license. */
@@ -119,24 +112,13 @@ function parsePayload(bytes: Uint8Array, signedBy: string): License {
   };
 }
 
-/** The public key in a PEM text; `name` is what messages call it. @throws PagegateError bad_license_key */
-export function readPublicKey(pem: string, name: string): KeyObject {
+/** The key in a PEM text; `name` is what messages call it. @throws PagegateError bad_license_key */
+export function readLicenseKey(pem: string, kind: 'public' | 'private', name: string): KeyObject {
   try {
-    // createPublicKey would quietly derive it from a private key, which has no place here.
-    if (pem.includes('PRIVATE KEY')) throw new Error('it is a private key; a licensee holds only the public one');
-    const key = createPublicKey(pem);
-    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`expected ed25519, got ${key.asymmetricKeyType}`);
-    return key;
+    return parseEd25519Key(pem, kind);
   } catch (cause) {
-    throw badKey(name, 'public', cause);
+    throw new PagegateError('bad_license_key', `Key "${name}": ${(cause as Error).message}.`, {}, { cause });
   }
-}
-
-/** What OpenSSL says of a text that is no key tells nobody what to do. */
-function badKey(name: string, kind: 'public' | 'private', cause: unknown): PagegateError {
-  const { message } = cause as Error;
-  const why = message.startsWith('error:') ? `it holds no ${kind} key in PEM (${message})` : message;
-  return new PagegateError('bad_license_key', `Key "${name}": ${why}.`, {}, { cause });
 }
 
 /** Makes a vendor's key pair, both in PEM form. */
@@ -178,15 +160,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
     }),
   );
   parsePayload(payload, signedBy);
-  let key: KeyObject;
-  try {
-    if (privateKeyPem.includes('PUBLIC KEY'))
-      throw new Error('it is a public key; a license is signed with the private one');
-    key = createPrivateKey(privateKeyPem);
-    if (key.asymmetricKeyType !== 'ed25519') throw new Error(`expected ed25519, got ${key.asymmetricKeyType}`);
-  } catch (cause) {
-    throw badKey(keyFile, 'private', cause);
-  }
+  const key = readLicenseKey(privateKeyPem, 'private', keyFile);
   const envelope = {
     format: FORMAT,
     key: signedBy,
@@ -220,7 +194,7 @@ export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): 
     const known = Object.keys(trusted).join(', ') || 'none';
     throw new PagegateError('license_untrusted', `Signed by "${name}"; trusted here: ${known}.`, { key: name });
   }
-  if (!verify(null, payload, readPublicKey(pem, name), signature)) {
+  if (!verify(null, payload, readLicenseKey(pem, 'public', name), signature)) {
     throw new PagegateError(
       'license_untrusted',
       `The signature does not fit the content and the trusted key "${name}".`,

@@ -35,7 +35,7 @@ export const library: LibraryHandle = koffi.load(null);
 /** What the last failed call set. */
 export const errno = (): number => koffi.errno();
 /** Where the bytes of a buffer lie in this process, for a structure that points to them. */
-export const addressOf = (bytes: Uint8Array): bigint => koffi.address(bytes);
+export const memoryAddress = (bytes: Uint8Array): bigint => koffi.address(bytes);
 
 const mmap = library.func(
   'void *mmap(void *address, size_t length, int protection, int flags, int fd, int64_t offset)',
@@ -53,7 +53,7 @@ const MFD_CLOEXEC = 1;
 const MFD_NOEXEC_SEAL = 8;
 
 /** A mapped range of a file. */
-export interface Mapping {
+export interface MemoryMapping {
   /** The bytes themselves; detached (of length 0) after `unmap`. */
   readonly buffer: ArrayBuffer;
   readonly sizeBytes: number;
@@ -66,7 +66,7 @@ export interface Mapping {
 }
 
 /** Maps the first `sizeBytes` bytes of an open file, shared with every process that maps it. */
-export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): Mapping {
+export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): MemoryMapping {
   const protection = mode === 'write' ? PROT_READ | PROT_WRITE : PROT_READ;
   const address = mmap(null, sizeBytes, protection, MAP_SHARED, fd, 0) as bigint;
   if (address === MAP_FAILED) throw systemFailure('mmap', `cannot map ${sizeBytes} bytes`);
@@ -74,7 +74,7 @@ export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 
 }
 
 /** Maps a file for reading and writing, shared between processes; it is created (mode 0600) and grown to the size as needed. */
-export function mapShared(path: string, sizeBytes: number): Mapping {
+export function mapShared(path: string, sizeBytes: number): MemoryMapping {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
     const status = fstatSync(fd);
@@ -97,7 +97,7 @@ export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
 }
 
 /** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
-export function memoryFile(text: string): { readonly path: string; close(): void } {
+export function createMemoryFile(text: string): { readonly path: string; close(): void } {
   let fd = memfdCreate('pagegate', MFD_CLOEXEC | MFD_NOEXEC_SEAL) as number;
   if (fd < 0) fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
   if (fd < 0) throw systemFailure('memfd_create', 'cannot make a file in memory');
@@ -114,12 +114,12 @@ export function memoryFile(text: string): { readonly path: string; close(): void
  * Why this process may not read, change and enter a folder, as the system's code (`EACCES`, `EROFS`); undefined where it may. `access` of
  * Node.js asks for the real user, which is root also where root has taken the rights of another one.
  */
-export function refusalOf(folder: string): string | undefined {
+export function folderAccessError(folder: string): string | undefined {
   if (eaccess(folder, constants.R_OK | constants.W_OK | constants.X_OK) === 0) return undefined;
   return getSystemErrorName(-errno());
 }
 
-class LibcMapping implements Mapping {
+class LibcMapping implements MemoryMapping {
   readonly sizeBytes: number;
   readonly #address: bigint;
   #buffer: ArrayBuffer | undefined;

@@ -1,6 +1,6 @@
 /** The kernel's calls about sockets that Node lacks: which listening socket gets a new connection, and datagrams between processes. */
 import { closeSync, readdirSync } from 'node:fs';
-import { addressOf, errno, library } from './libc.ts';
+import { errno, library, memoryAddress } from './libc.ts';
 
 const setsockopt = library.func('int setsockopt(int fd, int level, int name, const void *value, uint32_t size)');
 const getsockopt = library.func(
@@ -58,7 +58,7 @@ function attach(fd: number, option: number, instructions: readonly Instruction[]
   }
   const program = Buffer.alloc(16);
   program.writeUInt16LE(instructions.length, 0);
-  program.writeBigUInt64LE(addressOf(code), 8);
+  program.writeBigUInt64LE(memoryAddress(code), 8);
   const isAttached = setsockopt(fd, SOL_SOCKET, option, program, program.length) === 0;
   // The structure holds only the code's address: until here something must hold the code itself.
   return isAttached && code.length > 0;

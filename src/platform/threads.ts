@@ -23,7 +23,7 @@ interface PackedFailure {
 type Reply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
 /** What a call comes to; what can be passed without a copy is in `transfer`. */
-export interface Answer {
+export interface CallResult {
   readonly value: unknown;
   readonly transfer: ArrayBuffer[];
 }
@@ -94,7 +94,7 @@ export class Thread {
 }
 
 /** In a thread's main module: answers the calls that come. */
-export function answerCalls<Call>(answer: (call: Call) => Promise<Answer>): void {
+export function answerCalls<Call>(answer: (call: Call) => Promise<CallResult>): void {
   const port = parentPort;
   if (port === null) throw new Error('this module runs in a worker thread');
   port.on('message', (call: Call) => {

@@ -20,7 +20,7 @@ export function currentUser(): string {
  * @returns gives them back
  * @throws the system's error where this process may not, as root of a container may not; nothing has changed then
  */
-export function takeRightsOf(uid: number, gid: number): () => void {
+export function actAsUser(uid: number, gid: number): () => void {
   const ownGroup = process.getegid?.() ?? 0;
   const ownGroups = process.getgroups?.() ?? [];
   const asRoot = (): void => {

@@ -4,13 +4,14 @@ import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 import type { Ajv2020, AnySchemaObject, ErrorObject } from 'ajv/dist/2020.js';
 import { PagegateError } from '../errors.ts';
-import { placeName, pointerOf, wordsFor } from '../json/schema-problem.ts';
-import { SELDOM_ASKED_SCHEMA } from '../json/shipped-schemas.ts';
+import { describePlace, describeSchemaError, pointerOf } from '../json/schema-problem.ts';
+import { SELDOM_USED_SCHEMA_OPTIONS } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { pageTypes } from '../record/vocabulary.ts';
+import { atOnce, type Steps } from '../steps.ts';
 import type {
   DefaultEntry,
   HostEntry,
@@ -23,7 +24,7 @@ import type {
   TokenList,
 } from './documents.ts';
 import { mergeLicensee } from './merge.ts';
-import { compilePolicy, type Policy } from './policy.ts';
+import { type Policy, policySteps } from './policy.ts';
 
 /** A policy file that is larger is refused. */
 const FILE_MAX_BYTES = LIMITS.policyBytes.value;
@@ -51,9 +52,19 @@ export interface PolicyOptions {
  *
  * @throws PagegateError policy_missing, policy_invalid
  */
-export function loadPolicy({ file, once, profile }: PolicyOptions = {}): Policy {
+export function loadPolicy(options: PolicyOptions = {}): Policy {
+  return atOnce(loadPolicySteps(options));
+}
+
+/** The steps of {@link loadPolicy}. @throws PagegateError policy_missing, policy_invalid */
+export function* loadPolicySteps({ file, once, profile }: PolicyOptions): Steps<Policy> {
   const licensee = file === undefined ? undefined : readDocument<LicenseeDocument>(file, 'licensee', once);
-  return compilePolicy(mergeLicensee(readShipped(), licensee, profile));
+  yield;
+  const shipped = readShipped();
+  yield;
+  const document = mergeLicensee(shipped, licensee, profile);
+  yield;
+  return yield* policySteps(document);
 }
 
 type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;
@@ -139,7 +150,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
       allowUnionTypes: true,
       strictRequired: false,
       verbose: true,
-      ...SELDOM_ASKED_SCHEMA,
+      ...SELDOM_USED_SCHEMA_OPTIONS,
     });
     validator.addSchema(readSchema('parts'));
   }
@@ -164,7 +175,7 @@ function readSchema(name: PolicySchema | 'parts'): AnySchemaObject {
 
 function problemOf(error: ErrorObject, value: unknown): string {
   const pointer = pointerOf(error);
-  return `${placeName(pointer)}${idAt(value, pointer)} ${wordsFor(error)}`;
+  return `${describePlace(pointer)}${idAt(value, pointer)} ${describeSchemaError(error)}`;
 }
 
 /** The id of the entry that a JSON pointer leads into, for the reader of an error. */

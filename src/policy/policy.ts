@@ -1,6 +1,7 @@
 /** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
 import { createHash } from 'node:crypto';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
+import { atOnce, type Steps } from '../steps.ts';
 import { invalid, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
@@ -36,22 +37,35 @@ export interface Policy {
 
 /** @throws PagegateError policy_invalid, with the entry at fault */
 export function compilePolicy(document: PolicyDocument): Policy {
+  return atOnce(policySteps(document));
+}
+
+/** The steps of {@link compilePolicy}. @throws PagegateError policy_invalid, with the entry at fault */
+export function* policySteps(document: PolicyDocument): Steps<Policy> {
   assertUniqueIds(document);
-  const tokens = new TokenIndex(document.tokens);
+  yield;
+  const tokens = yield* TokenIndex.compile(document.tokens);
   const filter = new HostFilter();
-  const hosts = compileHosts(document.hosts, filter);
+  const hosts = yield* compileHosts(document.hosts, filter);
   const guards = compileGuards(document, tokens, hosts, filter);
+  yield;
+  const allow = compileAllow(document.allow, filter);
+  const pages = new PageLayer(document, tokens);
+  yield;
+  const patterns = new PatternLayer(document, tokens, filter);
+  yield;
+  const revision = revisionOf(document);
   const defaults = compileDefaults(document);
   return {
-    revision: revisionOf(document),
+    revision,
     profile: document.profile.name,
     document,
     hosts,
     guards,
     guardPlan: new GuardPlan(guards),
-    allow: compileAllow(document.allow, filter),
-    pages: new PageLayer(document, tokens),
-    patterns: new PatternLayer(document, tokens, filter),
+    allow,
+    pages,
+    patterns,
     defaults,
     tokens,
     warnings: [...document.warnings, ...defaultWarnings(defaults)],

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { keyFromHost } from '../domain/host-key.ts';
 import { hasRepeatedName } from '../json/repeated-names.ts';
-import { SHIPPED_SCHEMA } from '../json/shipped-schemas.ts';
+import { SHIPPED_SCHEMA_OPTIONS } from '../json/shipped-schemas.ts';
 import { LIMITS } from '../limits.ts';
 import { isLanguage } from './language-codes.ts';
 import { type EntryPage, readPages } from './page-urls.ts';
@@ -172,7 +172,7 @@ function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): bo
     allErrors: true,
     strict: true,
     allowUnionTypes: true,
-    ...SHIPPED_SCHEMA,
+    ...SHIPPED_SCHEMA_OPTIONS,
   }).compile<RawEntry>(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
   if (validate(raw)) return true;
   const errors = validate.errors ?? [];

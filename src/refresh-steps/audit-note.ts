@@ -1,7 +1,7 @@
 /** A change of what is served, in the audit table of the ledger. */
 
 import type { Config } from '../config/config.ts';
-import { ledgerPlace, statePaths } from '../config/paths.ts';
+import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
 import { openLedger } from '../ledger/open.ts';
 
@@ -25,7 +25,7 @@ export async function noteInAudit(
 ): Promise<string | undefined> {
   const { ledgerKeyFile: keyFile } = statePaths(config);
   try {
-    const ledger = await openLedger({ ...ledgerPlace(config), keyFile, actor, create: false });
+    const ledger = await openLedger({ ...ledgerLocation(config), keyFile, actor, create: false });
     try {
       const before = previousGeneration === null ? null : JSON.stringify({ generation: previousGeneration });
       await ledger.note(action, before, JSON.stringify({ generation, revision }));

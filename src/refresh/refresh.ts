@@ -8,7 +8,7 @@ import { INDEX_FILE } from '../config/paths.ts';
 import { counted, withCommas } from '../counted.ts';
 import { type CheckedDrop, checkDrop } from '../drop/check-drop.ts';
 import { MANIFEST_FILE, SIGNATURE_FILE } from '../drop/drop-files.ts';
-import { assertFull } from '../drop/manifest.ts';
+import { assertFullDrop } from '../drop/manifest.ts';
 import type { TrustedKey } from '../drop/signature.ts';
 import { PagegateError } from '../errors.ts';
 import { writeDurable } from '../platform/durable-files.ts';
@@ -245,7 +245,7 @@ function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
   const { manifest, manifestSha256 } = drop;
   if (options.manifestSha256 !== undefined && options.manifestSha256 !== manifestSha256)
     throw new PagegateError('drop_changed', 'Another drop was delivered since this one was looked at.');
-  assertFull(manifest);
+  assertFullDrop(manifest);
   steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   return drop;
 }

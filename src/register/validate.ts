@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
-import { pointerOf, shown, wordsFor } from '../json/schema-problem.ts';
+import { describeSchemaError, pointerOf, shortJson } from '../json/schema-problem.ts';
 import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -221,9 +221,9 @@ function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
 /** Dates have a pattern beside their format, and some may be null. */
 function findingOf(problem: ErrorObject): string {
   if (problem.schemaPath.includes('date'))
-    return wordsFor({ ...problem, keyword: 'format', params: { format: 'date' } });
-  if (problem.keyword === 'anyOf') return `must be a date, YYYY-MM-DD, or null; got ${shown(problem.data)}`;
-  return wordsFor(problem);
+    return describeSchemaError({ ...problem, keyword: 'format', params: { format: 'date' } });
+  if (problem.keyword === 'anyOf') return `must be a date, YYYY-MM-DD, or null; got ${shortJson(problem.data)}`;
+  return describeSchemaError(problem);
 }
 
 const properties = new Set<string>(
@@ -244,6 +244,10 @@ function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Gen
   }
   if (typeof lifetime === 'string' && !/^[0-9]+ ?(?:ms|s|m|h|d|w)$/.test(lifetime)) {
     const place = at(entry, `${entry.pointer}/credential_lifetime`);
-    yield { ...place, severity: 'warning', message: `is no duration such as 15m, 1h or 8h; got ${shown(lifetime)}` };
+    yield {
+      ...place,
+      severity: 'warning',
+      message: `is no duration such as 15m, 1h or 8h; got ${shortJson(lifetime)}`,
+    };
   }
 }

@@ -2,10 +2,9 @@
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { counted } from '../counted.ts';
-import { rfc3339 } from '../times.ts';
+import { DAY_MS, rfc3339 } from '../times.ts';
 import { type Certificate, certificatesOf } from './read-certificate.ts';
 
-const DAY_MS = 86_400_000;
 /** A certificate that expires within this time is a warning. */
 const CERTIFICATE_DAYS = 14;
 

@@ -8,10 +8,11 @@ import { PagegateError } from '../errors.ts';
 import { type Index, openIndex } from '../index/read.ts';
 import { loadLicense } from '../license/installed.ts';
 import { assertEntitled } from '../license/license.ts';
-import { loadPolicy } from '../policy/load.ts';
+import { loadPolicySteps } from '../policy/load.ts';
 import type { Policy } from '../policy/policy.ts';
 import { shareOf } from '../progress.ts';
 import { isOwnVocabulary, VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
+import { atOnce, type Steps } from '../steps.ts';
 import type { Log } from './log.ts';
 
 /**
@@ -82,12 +83,16 @@ export function hasSameUnicode({ info }: Index): boolean {
  * @throws what is wrong with it
  */
 export function openPolicy(config: Config): Policy {
-  const { profile, file } = config.policy;
-  return loadPolicy({ profile: profile ?? undefined, file: file ?? undefined });
+  return atOnce(openPolicySteps(config));
+}
+
+/** The steps of {@link openPolicy}. @throws what is wrong with it */
+export function openPolicySteps({ policy: { profile, file } }: Config): Steps<Policy> {
+  return loadPolicySteps({ profile: profile ?? undefined, file: file ?? undefined });
 }
 
 /** Reads an index into memory before it is served; a line of the log for each tenth. A failure closes the index. */
-export async function warm(index: Index, log: Log): Promise<void> {
+export async function warmIndex(index: Index, log: Log): Promise<void> {
   let tenths = 0;
   try {
     await index.warm((done, total) => {

@@ -2,9 +2,9 @@
  * What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. Which
  * record answers is another matter: a parent that answers for a host does not make the host a classified one.
  */
-import { parents } from '../domain/public-suffix.ts';
+import { parentDomains } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
-import { type Index, NOT_FOUND } from '../index/read.ts';
+import { type Index, NO_RECORD } from '../index/read.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
 import type { PageFilter } from '../record/types.ts';
 
@@ -23,7 +23,7 @@ interface ParentRecord {
 /** The record that answers for a target, and the evidence around it. */
 export class RecordEvidence implements Evidence {
   readonly found: boolean;
-  /** The record that answers, the host's own or a parent's; NOT_FOUND where there is none. */
+  /** The record that answers, the host's own or a parent's; NO_RECORD where there is none. */
   readonly handle: number;
   /** The domain to report: the key, or the parent that answers for it. */
   readonly domain: string;
@@ -41,8 +41,8 @@ export class RecordEvidence implements Evidence {
     this.#answer = answer;
     this.#key = target.key;
     this.#classifiable = target.classifiable;
-    this.#own = target.classifiable ? index.find(target.key) : NOT_FOUND;
-    this.found = this.#own !== NOT_FOUND;
+    this.#own = target.classifiable ? index.find(target.key) : NO_RECORD;
+    this.found = this.#own !== NO_RECORD;
     const parent = !this.found && subdomains === 'parent' ? this.#parents()[0] : undefined;
     this.handle = parent?.handle ?? this.#own;
     this.domain = parent?.domain ?? target.key;
@@ -50,7 +50,7 @@ export class RecordEvidence implements Evidence {
 
   /** Whether a record answers: what an answer calls `found`. */
   get answered(): boolean {
-    return this.handle !== NOT_FOUND;
+    return this.handle !== NO_RECORD;
   }
 
   get parentFound(): boolean {
@@ -84,13 +84,13 @@ export class RecordEvidence implements Evidence {
   /** The records of the key's parents, the nearest first. */
   #parents(): readonly ParentRecord[] {
     if (this.#parentRecords === undefined) {
-      const keys = this.#classifiable ? parents(this.#key) : NOTHING;
+      const keys = this.#classifiable ? parentDomains(this.#key) : NOTHING;
       this.#parentRecords =
         keys.length === 0
           ? NOTHING
           : keys
               .map((domain) => ({ domain, handle: this.#index.find(domain) }))
-              .filter(({ handle }) => handle !== NOT_FOUND);
+              .filter(({ handle }) => handle !== NO_RECORD);
     }
     return this.#parentRecords;
   }

@@ -3,20 +3,20 @@ import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
-import { metricsText, type Observed, readiness, reloadAll, serverStatus } from './admin/health.ts';
+import { metricsText, type ObservedServer, readiness, reloadAll, serverStatus } from './admin/health.ts';
 import { type ControlHandlers, type ControlSocket, listenControl } from './control-socket.ts';
 import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
-import { type Program, Successor } from './process/restart-old-server.ts';
+import { type ServerProgram, Successor } from './process/restart-old-server.ts';
 import { burstTableSizeBytes } from './request/burst-limit.ts';
 import type { Readiness, ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';
 
 /** What a server consists of. */
-export interface Parts extends Observed {
+export interface ServerParts extends ObservedServer {
   readonly log: Log;
   /** How the server that follows this one is started; undefined where none can be. */
-  readonly program: Program | undefined;
+  readonly program: ServerProgram | undefined;
   /** Resolves when no other server's workers charge in the shared counters any more. */
   readonly predecessorGone: Promise<void>;
   /** Resolves when no other server has its console, say, where ours should be. */
@@ -43,7 +43,7 @@ export class RunningServer {
   readonly stopped: Promise<void>;
   /** Resolves when it has given way to another server, or begins to stop. */
   readonly leaving: Promise<void>;
-  readonly #parts: Parts;
+  readonly #parts: ServerParts;
   readonly #resolveStopped: () => void;
   readonly #resolveLeaving: () => void;
   #stopping: Promise<void> | undefined;
@@ -53,7 +53,7 @@ export class RunningServer {
   #isHandedOver = false;
 
   /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
-  constructor(parts: Parts) {
+  constructor(parts: ServerParts) {
     this.#parts = parts;
     this.port = parts.port;
     const { promise, resolve } = Promise.withResolvers<void>();

@@ -3,42 +3,41 @@ import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
-import { ledgerPlace, statePaths } from '../config/paths.ts';
+import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { startLedgerWriter } from '../ledger/writer.ts';
 import { isLoopback } from '../network/address.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { PROGRAM_VERSION } from '../version.ts';
 import { listenAdmin } from './admin/admin-listener.ts';
-import { addressOf, currentWarnings, readiness } from './admin/health.ts';
+import { currentWarnings, endpointUrl, readiness } from './admin/health.ts';
 import { HealthWatch } from './admin/health-watch.ts';
 import { refuseSecondServer } from './control-socket.ts';
 import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
 import { findPort, type HeldPort } from './process/port.ts';
-import type { Begin, Wellness } from './process/restart-messages.ts';
+import type { BeginMessage, SuccessorReadiness } from './process/restart-messages.ts';
 import type { Predecessor, Taken } from './process/restart-new-server.ts';
-import type { Program } from './process/restart-old-server.ts';
+import type { ServerProgram } from './process/restart-old-server.ts';
 import { Supervisor } from './process/supervisor.ts';
-import { drainMs, Worker } from './process/worker.ts';
-import { forkWorker, localLink, type WorkerLink } from './process/worker-link.ts';
+import { drainTimeoutMs } from './process/worker.ts';
+import { forkWorker } from './process/worker-link.ts';
 import { type Certificate, configuredCertificate } from './read-certificate.ts';
-import { burstTableSizeBytes, initializeBurstTable } from './request/burst-limit.ts';
-import { type Parts, RunningServer } from './running-server.ts';
-import { type KnownGoodPart, LastKnownGood } from './swap/last-known-good.ts';
+import { RunningServer, type ServerParts } from './running-server.ts';
+import { LastKnownGood } from './swap/last-known-good.ts';
 import { notifySystemd } from './systemd.ts';
 import { loadUws } from './uws.ts';
 
 export { findPredecessor } from './process/restart-new-server.ts';
-export type { Program } from './process/restart-old-server.ts';
+export type { ServerProgram } from './process/restart-old-server.ts';
 export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   readonly log: Log;
-  /** One worker inside this process instead of worker processes: for tests. */
-  readonly inProcess?: boolean;
+  /** How a worker is started; each is a process of its own where it is undefined. */
+  readonly startWorker?: typeof forkWorker;
   /** How the server that follows this one is started; without it this one cannot be restarted. */
-  readonly program?: Program | undefined;
+  readonly program?: ServerProgram | undefined;
   /** The server that this one follows. */
   readonly predecessor?: Predecessor | undefined;
 }
@@ -65,64 +64,47 @@ export async function startServer(config: Config, options: ServerOptions): Promi
 }
 
 /** The predecessor's port where it is ours, too: its workers and ours then share it. */
-async function portFor({ server: { host, port } }: Config, shared: Begin | undefined): Promise<HeldPort> {
+async function portFor({ server: { host, port } }: Config, shared: BeginMessage | undefined): Promise<HeldPort> {
   if (shared === undefined || shared.host !== host || (port !== 0 && port !== shared.port)) return findPort(host, port);
   return { port: shared.port, release: async () => {} };
 }
 
 interface Start {
   readonly lastKnownGood: LastKnownGood;
-  readonly shared: Begin | undefined;
+  readonly shared: BeginMessage | undefined;
   readonly options: ServerOptions;
 }
 
-async function startOn(
-  { port, release }: HeldPort,
-  config: Config,
-  { lastKnownGood, shared, options }: Start,
-): Promise<RunningServer> {
+async function startOn({ port, release }: HeldPort, config: Config, start: Start): Promise<RunningServer> {
+  const { lastKnownGood, shared, options } = start;
   const { log, predecessor, program } = options;
-  const { runDir } = statePaths(config);
   const ledgerWriter = await startLedgerWriter(
-    { ...ledgerPlace(config), standsBy: predecessor !== undefined },
+    { ...ledgerLocation(config), standsBy: predecessor !== undefined },
     {
       onHealth: (health) => (health.ready ? log('ledger_ready') : log('ledger_unavailable', { reason: health.reason })),
       onKill: (pid, reason) => log('ledger_writer_killed', { pid, reason }),
     },
   );
-  const workers = options.inProcess === true ? 1 : workerCount(config);
   const sharedBurst = sharedBurstFile(shared?.burst, config.burst);
-  let burstFile: string | undefined;
-  const onKnownGood = (part: KnownGoodPart): void => lastKnownGood.retain(part);
-  const start = async (number: number, signal: AbortSignal): Promise<WorkerLink> => {
-    if (burstFile === undefined) return startLocal(config, port, log, onKnownGood);
-    return forkWorker(
-      { type: 'start', config, number, workers, port, burstFile, knownGood: lastKnownGood.parts },
-      { signal, indexFd: lastKnownGood.indexFd, onKnownGood },
-    );
-  };
-  const supervisor = new Supervisor({
-    workers,
-    start,
-    drainMs: (keepsIdle) => drainMs(config.server, keepsIdle),
-    log,
-  });
+  let burstFile = sharedBurst;
   let server: RunningServer | undefined;
   try {
-    if (options.inProcess !== true)
-      burstFile = sharedBurst ?? createBurstFile(runDir, config.burst, shared !== undefined);
+    burstFile ??= createBurstFile(statePaths(config).runDir, config.burst, shared !== undefined);
+    const supervisor = createSupervisor(config, port, burstFile, start);
     await supervisor.start();
     // Before anybody is told the port: the holder cuts the connections that it is given.
     await release();
-    const predecessorGone = predecessor?.gone ?? Promise.resolve();
-    const observed = { config, port, startedAt: new Date(), supervisor, ledgerWriter, lastKnownGood };
-    const inPlace = predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS));
-    const parts: Parts = {
-      ...observed,
+    const parts: ServerParts = {
+      config,
+      port,
+      startedAt: new Date(),
+      supervisor,
+      ledgerWriter,
+      lastKnownGood,
       log,
       program,
-      predecessorGone,
-      inPlace,
+      predecessorGone: predecessor?.gone ?? Promise.resolve(),
+      inPlace: predecessor === undefined ? Promise.resolve() : predecessor.committed.then(() => sleep(CLOSED_MS)),
       watch: new HealthWatch(config, log),
       burstFile,
       admin: undefined,
@@ -132,8 +114,8 @@ async function startOn(
     await parts.watch.start(() => currentWarnings(parts));
     if (predecessor === undefined) await startAdminEndpoints(parts, server);
     else await takeOver(predecessor, parts, server, sharedBurst !== undefined);
-    const address = addressOf(config, port);
-    log('listening', { address, workers, admin_port: parts.admin?.port ?? null });
+    const address = endpointUrl(config, port);
+    log('listening', { address, workers: workerCount(config), admin_port: parts.admin?.port ?? null });
     if (predecessor === undefined) notifyReady(log, address);
     return server;
   } catch (error) {
@@ -147,6 +129,26 @@ async function startOn(
   }
 }
 
+/** Starts no worker yet. */
+function createSupervisor(
+  config: Config,
+  port: number,
+  burstFile: string,
+  { lastKnownGood, options: { log, startWorker = forkWorker } }: Start,
+): Supervisor {
+  const workers = workerCount(config);
+  return new Supervisor({
+    workers,
+    start: (number, signal) =>
+      startWorker(
+        { type: 'start', config, number, workers, port, burstFile, knownGood: lastKnownGood.parts },
+        { signal, indexFd: lastKnownGood.indexFd, onKnownGood: (part) => lastKnownGood.retain(part) },
+      ),
+    drainTimeoutMs: (keepsIdle) => drainTimeoutMs(config.server, keepsIdle),
+    log,
+  });
+}
+
 const notifyReady = (log: Log, address: string): void =>
   notifySystemd(log, { READY: 1, STATUS: `pagegate ${PROGRAM_VERSION} answers on ${address}` });
 
@@ -156,7 +158,7 @@ const CLOSED_MS = 1_000;
 /** Takes over from a server whose workers listen beside ours; where it dies before all is passed on, this one goes on alone. */
 async function takeOver(
   predecessor: Predecessor,
-  parts: Parts,
+  parts: ServerParts,
   server: RunningServer,
   keepsBurstFile: boolean,
 ): Promise<void> {
@@ -168,11 +170,11 @@ async function takeOver(
   await server.listenControl(taken !== undefined);
   // One alone: as old sockets are closed, those behind take their places, and this one is the last to be left empty.
   if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: 1 });
-  predecessor.taken(() => wellness(parts));
+  predecessor.taken(() => successorReadiness(parts));
   const finish = async (): Promise<void> => {
     await predecessor.committed;
     log('taken_over', { alone: taken === undefined });
-    notifyReady(log, addressOf(config, parts.port));
+    notifyReady(log, endpointUrl(config, parts.port));
     await parts.inPlace;
     await supervisor.ask('steer');
   };
@@ -180,19 +182,19 @@ async function takeOver(
 }
 
 /** Readiness, where a worker that died at its first requests counts against the server. */
-async function wellness(parts: Parts): Promise<Wellness> {
+async function successorReadiness(parts: ServerParts): Promise<SuccessorReadiness> {
   const { reasons } = await readiness(parts);
   const all = parts.supervisor.restarts === 0 ? reasons : [...reasons, 'a worker died'];
   return { ready: all.length === 0, reasons: all };
 }
 
-async function startAdminEndpoints(parts: Parts, server: RunningServer): Promise<void> {
+async function startAdminEndpoints(parts: ServerParts, server: RunningServer): Promise<void> {
   await server.listenControl(false);
   await startAdmin(parts, server, undefined);
 }
 
 /** Starts the admin listener, on the predecessor's socket where that listens where ours should. */
-async function startAdmin(parts: Parts, server: RunningServer, taken: Taken | undefined): Promise<void> {
+async function startAdmin(parts: ServerParts, server: RunningServer, taken: Taken | undefined): Promise<void> {
   const { host, port, enabled } = parts.config.admin;
   const { admin, adminServer } = taken ?? {};
   const isOurs = enabled && admin?.host === host && (port === 0 || port === admin.port);
@@ -228,23 +230,5 @@ function createRunDir(path: string): void {
     makeFolder(path, 0o750);
   } catch (error) {
     throw fromSystem('state_unavailable', path, error);
-  }
-}
-
-async function startLocal(
-  config: Config,
-  port: number,
-  log: Log,
-  onKnownGood: (part: KnownGoodPart) => void,
-): Promise<WorkerLink> {
-  const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
-  initializeBurstTable(burstMemory);
-  const worker = await Worker.open({ config, number: 0, workers: 1, burstMemory, log, onKnownGood });
-  try {
-    await worker.listen(port);
-    return localLink(worker);
-  } catch (error) {
-    await worker.drain();
-    throw error;
   }
 }

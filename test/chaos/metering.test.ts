@@ -1,12 +1,12 @@
 /** A short chaos run against the real server: each fault once, and some of them again. `make chaos` does a thousand rounds. */
 import { describe, expect, it } from 'vitest';
-import { FAULTS, runChaos, runOversell } from '../../tools/chaos/metering.ts';
+import { METERING_FAULTS, runMeteringChaos, runOversell } from '../../tools/chaos/metering.ts';
 
 describe('metering survives', () => {
   it('the death, the stopping and the starving of every process, and losses of power', async () => {
-    const report = await runChaos({ rounds: FAULTS.length + 3, seed: 7 });
+    const report = await runMeteringChaos({ rounds: METERING_FAULTS.length + 3, seed: 7 });
     expect(report.failures).toEqual([]);
-    expect(Object.keys(report.faults).sort()).toEqual([...FAULTS].sort());
+    expect(Object.keys(report.faults).sort()).toEqual([...METERING_FAULTS].sort());
     expect(report.read).toBeGreaterThan(0);
     expect(report.unavailable).toBeGreaterThan(0);
     expect(report.powerLosses).toBeGreaterThan(3);

@@ -1,9 +1,9 @@
 /** A short run of `make chaos-refresh`: the real program, a real server with two workers, clients, SIGKILL at random moments. */
 import { expect, test } from 'vitest';
-import { runChaos } from '../../tools/chaos/refresh.ts';
+import { runRefreshChaos } from '../../tools/chaos/refresh.ts';
 
 test('the server never notices, the next refresh succeeds, prune leaves no litter', { timeout: 240_000 }, async () => {
-  const report = await runChaos({ kills: 2, seed: 7, workers: 2, domains: 200 });
+  const report = await runRefreshChaos({ kills: 2, seed: 7, workers: 2, domains: 200 });
   expect(report).toMatchObject({ killed: 2, wrong: 0, wrongExamples: [], failures: [] });
   expect(report.requests).toBeGreaterThan(100);
 });

@@ -7,9 +7,10 @@ import { join } from 'node:path';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
-import { AFTERWARDS, nameOf } from '../../src/commands/shared/lost-output.ts';
-import { printable, printableLines, reportFailure } from '../../src/commands/shared/output.ts';
+import { commandName, WHERE_TO_LOOK } from '../../src/commands/shared/lost-output.ts';
+import { printableLines, reportFailure } from '../../src/commands/shared/output.ts';
 import { PagegateError } from '../../src/errors.ts';
+import { printable } from '../../src/platform/printable.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
 
@@ -73,9 +74,9 @@ describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => 
 it('each command is known to change something, or to be one that can be run again', async () => {
   const leavesOf = (command: Command): Command[] =>
     command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
-  const all = leavesOf(await createProgram()).map(nameOf);
-  expect(Object.keys(AFTERWARDS).filter((name) => !all.includes(name))).toEqual([]);
-  expect(all.filter((name) => !(name in AFTERWARDS))).toEqual([
+  const all = leavesOf(await createProgram()).map(commandName);
+  expect(Object.keys(WHERE_TO_LOOK).filter((name) => !all.includes(name))).toEqual([]);
+  expect(all.filter((name) => !(name in WHERE_TO_LOOK))).toEqual([
     'verify',
     'inspect',
     'lookup',

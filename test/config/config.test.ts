@@ -5,7 +5,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { unreadVariables } from '../../src/config/environment.ts';
 import { statePaths } from '../../src/config/paths.ts';
-import { type Setting, settings, typesOf } from '../../src/config/schema.ts';
+import { type Setting, settings, typesOfSetting } from '../../src/config/schema.ts';
 import { readTrustedKeys } from '../../src/config/trusted-keys.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
@@ -304,7 +304,7 @@ describe('docs/configuration.md', () => {
       expect(row.env).toBe(`\`${env}\``);
       expect(row.meaning).toBe(schema.description);
       for (const value of schema.enum ??
-        typesOf(schema).filter((type) => type !== 'string' || schema.anyOf === undefined)) {
+        typesOfSetting(schema).filter((type) => type !== 'string' || schema.anyOf === undefined)) {
         expect(row.values).toContain(String(value));
       }
     },

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { ConsoleContext } from '../../src/console/context.ts';
-import type { Decision, DecisionFilter } from '../../src/console/decisions/filter.ts';
-import { DecisionLogs, type Place, Searched } from '../../src/console/decisions/logs.ts';
+import type { DecisionFilter, LoggedDecision } from '../../src/console/decisions/filter.ts';
+import { DecisionLogs, type LogPosition, Searched } from '../../src/console/decisions/logs.ts';
 import { topDenied } from '../../src/console/pages/top-denied.ts';
 import { ShortCache } from '../../src/console/short-cache.ts';
 
@@ -21,7 +21,7 @@ const START = Date.parse('2026-01-01T00:00:00Z');
 const timeAt = (second: number): string => new Date(START + second * 1_000).toISOString();
 const idOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 
-const lineOf = (n: number, more: Partial<Decision> = {}): Decision => ({
+const lineOf = (n: number, more: Partial<LoggedDecision> = {}): LoggedDecision => ({
   time: timeAt(n),
   id: idOf(n),
   account: n % 10 === 0 ? 'rare' : 'pro',
@@ -38,10 +38,14 @@ const lineOf = (n: number, more: Partial<Decision> = {}): Decision => ({
   ...more,
 });
 
-const write = (name: string, lines: readonly Decision[]): void =>
+const write = (name: string, lines: readonly LoggedDecision[]): void =>
   writeFileSync(join(dir, name), lines.map((line) => `${JSON.stringify(line)}\n`).join(''));
 
-async function read(filter: DecisionFilter = {}, behind?: Place, count = Number.POSITIVE_INFINITY): Promise<string[]> {
+async function read(
+  filter: DecisionFilter = {},
+  behind?: LogPosition,
+  count = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
   const ids: string[] = [];
   for await (const line of new DecisionLogs(dir).read(filter, behind)) {
     if (line instanceof Searched) continue;
@@ -52,7 +56,7 @@ async function read(filter: DecisionFilter = {}, behind?: Place, count = Number.
 }
 
 /** Three workers, each with a file that is written and two rotated ones; the lines take turns. */
-function writeMany(count: number): Decision[] {
+function writeMany(count: number): LoggedDecision[] {
   const lines = Array.from({ length: count }, (_, n) => lineOf(n));
   for (let worker = 0; worker < 3; worker++) {
     const own = lines.filter((_, n) => n % 3 === worker);
@@ -71,28 +75,28 @@ describe('decision logs', () => {
   });
 
   it.each([
-    ['verdict', { verdict: 'deny' }, (line: Decision) => line.verdict === 'deny'],
-    ['account', { account: 'rare' }, (line: Decision) => line.account === 'rare'],
-    ['rule', { rule: 'seldom' }, (line: Decision) => line.matched.id === 'seldom'],
-    ['domain', { domain: 'host-3.example.com' }, (line: Decision) => line.domain === 'host-3.example.com'],
+    ['verdict', { verdict: 'deny' }, (line: LoggedDecision) => line.verdict === 'deny'],
+    ['account', { account: 'rare' }, (line: LoggedDecision) => line.account === 'rare'],
+    ['rule', { rule: 'seldom' }, (line: LoggedDecision) => line.matched.id === 'seldom'],
+    ['domain', { domain: 'host-3.example.com' }, (line: LoggedDecision) => line.domain === 'host-3.example.com'],
     ['a domain above', { domain: 'example.com' }, () => true],
     [
       'a host below the domain',
       { domain: 'shop.host-3.example.com' },
-      (line: Decision) => line.host.startsWith('shop.'),
+      (line: LoggedDecision) => line.host.startsWith('shop.'),
     ],
     ['no domain, but a part of its name', { domain: 'ost-3.example.com' }, () => false],
     [
       'several',
       { verdict: 'deny', account: 'rare', rule: 'seldom' },
-      (line: Decision) => Number(line.id.slice(-12)) % 300 === 0,
+      (line: LoggedDecision) => Number(line.id.slice(-12)) % 300 === 0,
     ],
-    ['from', { from: timeAt(4_000) }, (line: Decision) => line.time >= timeAt(4_000)],
-    ['to', { to: timeAt(1_234) }, (line: Decision) => line.time <= timeAt(1_234)],
+    ['from', { from: timeAt(4_000) }, (line: LoggedDecision) => line.time >= timeAt(4_000)],
+    ['to', { to: timeAt(1_234) }, (line: LoggedDecision) => line.time <= timeAt(1_234)],
     [
       'both ends',
       { from: timeAt(100), to: timeAt(110) },
-      (line: Decision) => line.time >= timeAt(100) && line.time <= timeAt(110),
+      (line: LoggedDecision) => line.time >= timeAt(100) && line.time <= timeAt(110),
     ],
     ['nothing', { account: 'nobody' }, () => false],
   ])('are filtered by %s', async (_name, filter, isWanted) => {
@@ -129,7 +133,7 @@ describe('decision logs', () => {
     );
     const all = await read();
     const paged: string[] = [];
-    for (let behind: Place | undefined; ; ) {
+    for (let behind: LogPosition | undefined; ; ) {
       const page = await read({}, behind, 7);
       paged.push(...page);
       const last = same.find(({ id }) => id === page.at(-1));
@@ -143,7 +147,7 @@ describe('decision logs', () => {
   it('find lines that have all of what is wanted, where each alone is common', async () => {
     const lines = Array.from({ length: 3_000 }, (_, n) => lineOf(n, { account: n % 2 === 0 ? 'even' : 'odd' }));
     write('decisions-0.ndjson', lines);
-    const fitting = ({ account, verdict, matched }: Decision): boolean =>
+    const fitting = ({ account, verdict, matched }: LoggedDecision): boolean =>
       account === 'even' && verdict === 'deny' && matched.id === 'often';
     const wanted = lines.toReversed().filter(fitting);
     expect(wanted.length).toBeGreaterThan(400);

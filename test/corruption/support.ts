@@ -17,7 +17,7 @@ import {
 } from '../../src/index/format/layout.ts';
 import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
 import type { IndexBytes } from '../../src/index/read/index-source.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { type Index, NO_RECORD, openIndexBytes } from '../../src/index/read.ts';
 import { IndexScan } from '../../src/index/read-all.ts';
 import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/index/verify.ts';
 import type { Entry } from '../../src/record/entry.ts';
@@ -121,7 +121,7 @@ export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
 export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
   try {
     const handle = index.find(key);
-    if (handle === NOT_FOUND) return 'not found';
+    if (handle === NO_RECORD) return 'not found';
     const end = index.writeTail(handle, out, index.writeHead(handle, out, 0));
     index.pageUrls(handle);
     return Buffer.from(out.subarray(0, end)).toString('latin1') === expected ? 'right' : 'wrong';

@@ -9,7 +9,7 @@ import { recordSeed } from '../../src/index/format/salt.ts';
 import { readHeader, readTables } from '../../src/index/read/checked-sections.ts';
 import { IndexFile } from '../../src/index/read/index-file.ts';
 import { type Damage, RecordWalk } from '../../src/index/verify/record-walk.ts';
-import { VerifyThreads, walkAhead } from '../../src/index/verify/verify-pool.ts';
+import { skipIntactBuckets, VerifyThreads } from '../../src/index/verify/verify-pool.ts';
 import { type VerifyReport, verifyIndex } from '../../src/index/verify.ts';
 import { Random } from '../../tools/random.ts';
 import { smallNames, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
@@ -266,7 +266,7 @@ describe('several threads', () => {
       const walk = new RecordWalk(intact, header, readTables(intact, header), 1);
       const setup = { path, descriptor, sizeBytes, decodeEveryNthBucket: 1 };
       const threads = new VerifyThreads(2, setup);
-      const walking = walkAhead(walk, threads.walkers, async () => {}, undefined);
+      const walking = skipIntactBuckets(walk, threads.walkers, async () => {}, undefined);
       await expect(walking).rejects.toMatchObject({ name: 'PagegateError', code: 'index_corrupt', details: { path } });
       await threads.close();
       changed.close();

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { isPublicSuffix, parents, registrableDomain } from '../../src/domain/public-suffix.ts';
+import { isPublicSuffix, parentDomains, registrableDomain } from '../../src/domain/public-suffix.ts';
 
 const lines = readFileSync(new URL('../data/psl/tests.txt', import.meta.url), 'utf8').split('\n');
 const cases = lines
@@ -48,6 +48,6 @@ describe('the public suffix list', () => {
     ['a.b.co.uk', ['b.co.uk']],
     ['co.uk', []],
   ])('the parents of %s are %j', (key, expected) => {
-    expect(parents(key)).toEqual(expected);
+    expect(parentDomains(key)).toEqual(expected);
   });
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { gzipSync, zstdCompressSync } from 'node:zlib';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { checkDrop, checkPartContents } from '../../src/drop/check-drop.ts';
-import { readPrivateKey, writeSignature } from '../../src/drop/sign-drop.ts';
+import { readSigningKey, writeSignature } from '../../src/drop/sign-drop.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { type Bench, codeOf, createBench } from '../refresh/support.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
@@ -105,7 +105,7 @@ test.each<[string, string, RegExp]>([
 
 test('a public key that is given to sign with is called one', () => {
   const pem = bench.trusted[0]!.key.export({ type: 'spki', format: 'pem' }).toString();
-  expect(() => readPrivateKey('vendor.pem', pem)).toThrow(/vendor\.pem is a public key.*name the private key/);
+  expect(() => readSigningKey('vendor.pem', pem)).toThrow(/vendor\.pem: it is a public key; expected the private one/);
 });
 
 test.each([

@@ -1,6 +1,6 @@
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { readPublicKey, signManifest, verifySignature } from '../../src/drop/signature.ts';
+import { parseTrustedKey, signManifest, verifySignature } from '../../src/drop/signature.ts';
 
 const MANIFEST = Buffer.from('{"format":"pagegate-drop/1"}');
 
@@ -51,7 +51,7 @@ test('only Ed25519 keys are trusted', () => {
     publicKeyEncoding: { type: 'spki', format: 'pem' },
     privateKeyEncoding: { type: 'pkcs8', format: 'pem' },
   });
-  expect(() => readPublicKey('own', rsa.privateKey)).toThrow(/is a private key/);
-  expect(() => readPublicKey('rsa', rsa.publicKey)).toThrow(/of type rsa/);
-  expect(() => readPublicKey('none', 'not a key')).toThrow(/cannot be read/);
+  expect(() => parseTrustedKey('own', rsa.privateKey)).toThrow(/is a private key/);
+  expect(() => parseTrustedKey('rsa', rsa.publicKey)).toThrow(/expected ed25519, got rsa/);
+  expect(() => parseTrustedKey('none', 'not a key')).toThrow(/holds no public key in PEM/);
 });

@@ -1,9 +1,9 @@
 /** A short run of `make chaos-fleet`: each fault once, on real nodes, a real database with a standby, and lines that break. */
 import { expect, it } from 'vitest';
-import { FAULTS } from '../../tools/chaos/fleet/faults.ts';
+import { FLEET_FAULTS } from '../../tools/chaos/fleet/faults.ts';
 import { runFleetChaos } from '../../tools/chaos/fleet.ts';
 
-const ROUNDS = Object.keys(FAULTS).length;
+const ROUNDS = Object.keys(FLEET_FAULTS).length;
 
 it('every fault leaves the counts right', { timeout: 1_200_000 }, async () => {
   const report = await runFleetChaos({ rounds: ROUNDS, seed: 7 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { countersPaths } from '../../src/ledger/counters/location.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../../src/ledger/fleet/account-copy.ts';
+import { ensureOwnCopy, FleetCopy, setCopyAside } from '../../src/ledger/fleet/account-copy.ts';
 import { HeldGrants } from '../../src/ledger/fleet/held-grants.ts';
 import { NodeSession } from '../../src/ledger/fleet/node-session.ts';
 import { Meter } from '../../src/ledger/meter.ts';
@@ -51,7 +51,7 @@ export class TestNode {
   async start(): Promise<void> {
     const { connect, maxStalenessSeconds = 60, timeoutMs = PATIENCE_MS } = this.#options;
     this.fenced = undefined;
-    refuseCopiedFolder(this.file, Date.now());
+    ensureOwnCopy(this.file, Date.now());
     const grants = new HeldGrants(this.file, maxStalenessSeconds);
     this.grants = grants;
     this.reserver = new Reserver({
@@ -72,7 +72,7 @@ export class TestNode {
       onFenced: ({ message }) => {
         this.fenced = message;
         this.reserver.forfeit();
-        beginAnew(this.file, Date.now());
+        setCopyAside(this.file, Date.now());
       },
     });
     const { session, reserver } = this;

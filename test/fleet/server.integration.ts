@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { ledgerPlace } from '../../src/config/paths.ts';
+import { ledgerLocation } from '../../src/config/paths.ts';
 import { PagegateError } from '../../src/errors.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { connectEngine } from '../../src/ledger/postgres/connect.ts';
@@ -181,7 +181,7 @@ describe('the console of a node', () => {
         },
       },
       async ({ config, paths }) => {
-        const ledger = await openLedger({ ...ledgerPlace(config), keyFile: paths.ledgerKeyFile, actor: 'test' });
+        const ledger = await openLedger({ ...ledgerLocation(config), keyFile: paths.ledgerKeyFile, actor: 'test' });
         for (const name of ['acme', 'idle']) await ledger.createAccount(name);
         key = (await ledger.subscribe('acme', 'pro', 'PAY-1')).issued!.key;
         await ledger.close();

@@ -7,7 +7,7 @@ import { xxh64 } from '../../src/index/format/checksum.ts';
 import { blocksSize, decodeHeader, encodeHeader } from '../../src/index/format/header.ts';
 import { alignSection, BUCKET_SIZE_BYTES } from '../../src/index/format/layout.ts';
 import { bucketChecksum, saltOf } from '../../src/index/format/salt.ts';
-import { NOT_FOUND, openIndex } from '../../src/index/read.ts';
+import { NO_RECORD, openIndex } from '../../src/index/read.ts';
 import { entryOf, smallNames, tinyIndexBytes, withTempDirectory } from '../support/tiny-index.ts';
 
 const GIB = 2 ** 30;
@@ -70,7 +70,7 @@ describe('offsets', () => {
         }
         expect(far).toBeGreaterThan(0);
         expect(far).toBeLessThan(entries.length);
-        expect(index.find('far-99.example')).toBe(NOT_FOUND);
+        expect(index.find('far-99.example')).toBe(NO_RECORD);
         index.close();
       });
     },

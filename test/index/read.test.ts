@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { HashedKey } from '../../src/index/format/key-hash.ts';
-import { NOT_FOUND, openIndex, openIndexBytes } from '../../src/index/read.ts';
+import { NO_RECORD, openIndex, openIndexBytes } from '../../src/index/read.ts';
 import { verifyIndex } from '../../src/index/verify.ts';
 import { bytesInMemory, entryOf, tinyIndexBytes, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 
@@ -27,9 +27,9 @@ describe('an index', () => {
   it('finds what was written and nothing else', () => {
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe, entryOf('example.org')])));
     expect(index.info.recordCount).toBe(2);
-    expect(index.find('example.com')).toBe(NOT_FOUND);
+    expect(index.find('example.com')).toBe(NO_RECORD);
     for (const key of ['', 'strip', 'stripe.co', 'stripe.com.', 'x'.repeat(254), 'strıpe.com'])
-      expect(index.find(key)).toBe(NOT_FOUND);
+      expect(index.find(key)).toBe(NO_RECORD);
     const record = index.decode(index.find('stripe.com'));
     expect(record).toEqual({
       domain: 'stripe.com',
@@ -50,10 +50,10 @@ describe('an index', () => {
       // What is above a byte may be taken for the character that follows.
       for (const high of [key.charCodeAt(i + 1) || 1, 1, 0x80]) {
         const twin = String.fromCharCode(key.charCodeAt(i) | (high << 8));
-        expect(index.find(key.slice(0, i) + twin + key.slice(i + 1))).toBe(NOT_FOUND);
+        expect(index.find(key.slice(0, i) + twin + key.slice(i + 1))).toBe(NO_RECORD);
       }
       const latin1 = String.fromCharCode(key.charCodeAt(i) | 0x80);
-      expect(index.find(key.slice(0, i) + latin1 + key.slice(i + 1))).toBe(NOT_FOUND);
+      expect(index.find(key.slice(0, i) + latin1 + key.slice(i + 1))).toBe(NO_RECORD);
     }
   });
 
@@ -70,8 +70,8 @@ describe('an index', () => {
       [longer, 'stripe.com'],
     ] as const) {
       const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(kept)], { bucketCount: 1 })));
-      expect(index.find(kept)).not.toBe(NOT_FOUND);
-      expect(index.find(asked)).toBe(NOT_FOUND);
+      expect(index.find(kept)).not.toBe(NO_RECORD);
+      expect(index.find(asked)).toBe(NO_RECORD);
     }
   });
 

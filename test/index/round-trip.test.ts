@@ -10,7 +10,7 @@ import {
   SIZE_OF_LENGTH_CODE,
   SLOTS_PER_BUCKET,
 } from '../../src/index/format/layout.ts';
-import { type Index, NOT_FOUND, openIndexBytes } from '../../src/index/read.ts';
+import { type Index, NO_RECORD, openIndexBytes } from '../../src/index/read.ts';
 import { IndexScan } from '../../src/index/read-all.ts';
 import { verifyIndexBytes } from '../../src/index/verify.ts';
 import { BucketRunBuilder, hashKeyA, hashKeyB } from '../../src/index/write.ts';
@@ -81,7 +81,7 @@ function expectedOf(entry: Entry): unknown {
 function renderedBy(index: Index, key: string): string {
   const out = Buffer.alloc(index.info.maxAnswerSizeBytes);
   const handle = index.find(key);
-  expect(handle).not.toBe(NOT_FOUND);
+  expect(handle).not.toBe(NO_RECORD);
   return out.toString('utf8', 0, index.writeTail(handle, out, index.writeHead(handle, out, 0)));
 }
 
@@ -112,7 +112,7 @@ describe('any set of entries', () => {
               entry.openPageRankHundredths === undefined ? undefined : entry.openPageRankHundredths / 100,
             );
             for (const other of [`${entry.domain}a`, entry.domain.slice(1), `a${entry.domain}`]) {
-              if (!domainsOf.has(other)) expect(index.find(other)).toBe(NOT_FOUND);
+              if (!domainsOf.has(other)) expect(index.find(other)).toBe(NO_RECORD);
             }
           }
           const scan = new IndexScan(bytesInMemory(bytes));

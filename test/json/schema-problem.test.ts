@@ -2,7 +2,7 @@
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, it } from 'vitest';
-import { pointerOf, wordsFor } from '../../src/json/schema-problem.ts';
+import { describeSchemaError, pointerOf } from '../../src/json/schema-problem.ts';
 
 const validator = new Validator({ verbose: true, allowUnionTypes: true });
 addFormats.default(validator, ['date', 'date-time']);
@@ -32,5 +32,5 @@ it.each<[string, object, unknown, string, string]>([
   const validate = validator.compile(schema);
   expect(validate(value)).toBe(false);
   const problem = validate.errors!.at(0)!;
-  expect([pointerOf(problem), wordsFor(problem)]).toEqual([pointer, words]);
+  expect([pointerOf(problem), describeSchemaError(problem)]).toEqual([pointer, words]);
 });

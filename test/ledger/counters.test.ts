@@ -15,11 +15,17 @@ import {
 import { dirname, join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { COUNTERS_SIZE_BYTES, Counters, REFUSED, SLOT_COUNT, STATE } from '../../src/ledger/counters/counters.ts';
 import {
-  countersFound,
+  CHARGE_REFUSED,
+  COUNTERS_SIZE_BYTES,
+  Counters,
+  SLOT_COUNT,
+  WRITER_STATE,
+} from '../../src/ledger/counters/counters.ts';
+import {
   countersPaths,
   createCounters,
+  findCounters,
   openCounters,
   readCounters,
   removeCounters,
@@ -34,16 +40,16 @@ const fresh = (): Counters => new Counters(new SharedArrayBuffer(COUNTERS_SIZE_B
 describe('a slot', () => {
   it('is spent down to nothing, and says why it is not', () => {
     const counters = fresh();
-    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.damaged);
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.damaged);
     counters.reset(1, { cycle: 0, limit: 3, reserved: 0, left: 0 });
-    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.empty);
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.empty);
     expect(counters.publish(1, { cycle: 0, limit: 3, reserved: 2 }, 2)).toBe(true);
     expect([counters.charge(1, ANCHOR, ANCHOR), counters.isLow]).toEqual([2, true]);
     expect(counters.view(1)).toEqual({ cycle: 0, limit: 3, reserved: 2, left: 1 });
-    expect([1, 2].map(() => counters.charge(1, ANCHOR, ANCHOR))).toEqual([1, REFUSED.empty]);
+    expect([1, 2].map(() => counters.charge(1, ANCHOR, ANCHOR))).toEqual([1, CHARGE_REFUSED.empty]);
     expect(counters.publish(1, { cycle: 0, limit: 3, reserved: 3 }, 1)).toBe(true);
     expect([counters.charge(1, ANCHOR, ANCHOR), counters.isLow]).toEqual([0, false]);
-    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.exhausted);
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.exhausted);
   });
 
   it('ends with its cycle, by the second', () => {
@@ -51,7 +57,7 @@ describe('a slot', () => {
     counters.reset(1, { cycle: 2, limit: 9, reserved: 9, left: 9 });
     const end = ANCHOR + 3 * CYCLE_SECONDS;
     expect(counters.charge(1, ANCHOR, end - 1)).toBe(8);
-    expect(counters.charge(1, ANCHOR, end)).toBe(REFUSED.cycleOver);
+    expect(counters.charge(1, ANCHOR, end)).toBe(CHARGE_REFUSED.cycleOver);
     expect(counters.charge(1, ANCHOR, ANCHOR - 1)).toBe(7);
   });
 
@@ -60,7 +66,7 @@ describe('a slot', () => {
     counters.reset(1, { cycle: 0, limit: 100, reserved: 50, left: 50 });
     for (let i = 0; i < 7; i += 1) counters.charge(1, ANCHOR, ANCHOR);
     expect(counters.withdraw(1)).toEqual({ cycle: 0, limit: 100, reserved: 7, left: 0 });
-    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.empty);
+    expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.empty);
     expect(counters.withdraw(2)).toBeUndefined();
   });
 
@@ -106,7 +112,7 @@ describe('a slot', () => {
         if (words[at] === value) return;
         words[at] = value;
         expect(counters.view(1)).toBeUndefined();
-        expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(REFUSED.damaged);
+        expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.damaged);
         expect(counters.publish(1, { cycle: 3, limit: 1_000, reserved: 200 }, 100)).toBe(false);
       }),
     );
@@ -132,9 +138,9 @@ describe('the header', () => {
   it('keeps each of its numbers', () => {
     const counters = fresh();
     const status = { heartbeatMs: 1.5e12, commits: 8, commitMs: 0.5, walBytes: 9 };
-    Object.assign(counters, { state: STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000, status });
+    Object.assign(counters, { state: WRITER_STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000, status });
     counters.nextEpoch();
-    expect(counters).toMatchObject({ state: STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000 });
+    expect(counters).toMatchObject({ state: WRITER_STATE.failed, revision: 7, lastSeenSeconds: 3_000_000_000 });
     expect(counters).toMatchObject({ epoch: 1, reason: '', status });
   });
 });
@@ -162,7 +168,7 @@ describe('the file', () => {
   it('lies in memory, is nobody else’s, and is believed', () => {
     expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+-\d+$/);
     expect(statSync(path()).mode & 0o777).toBe(0o600);
-    expect(countersFound(folder.file, id)).toEqual({ path: path(), isInMemory: true });
+    expect(findCounters(folder.file, id)).toEqual({ path: path(), isInMemory: true });
     expect(isBelieved()).toBe(true);
   });
 

@@ -1,7 +1,7 @@
 /** Metering in one process: exactness, cycles, failures of the file, recovery. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { STATE } from '../../src/ledger/counters/counters.ts';
+import { WRITER_STATE } from '../../src/ledger/counters/counters.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { usageByDay } from '../../src/ledger/usage.ts';
@@ -129,7 +129,7 @@ describe('accounts seen by a worker', () => {
   it('are neither known nor unknown while the ledger writer starts', async () => {
     const meter = await start(1);
     expect(meter.authenticate(key).kind).toBe('account');
-    reserver.counters!.state = STATE.starting;
+    reserver.counters!.state = WRITER_STATE.starting;
     expect(meter.health()).toMatchObject({ ready: false, reason: 'The ledger writer is starting.' });
     reserver.abandon();
     folder.loseCounters();

@@ -2,7 +2,7 @@
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { readAudit } from '../../src/ledger/audit.ts';
-import { COUNTERS_SIZE_BYTES, STATE } from '../../src/ledger/counters/counters.ts';
+import { COUNTERS_SIZE_BYTES, WRITER_STATE } from '../../src/ledger/counters/counters.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { usageByDay } from '../../src/ledger/usage.ts';
@@ -195,7 +195,7 @@ describe('any bit of the shared file, changed while it serves', () => {
     reserver.end();
     const next = folder.reserver();
     expect(next.open()).toBe(true);
-    expect(next.counters?.state).toBe(STATE.ready);
+    expect(next.counters?.state).toBe(WRITER_STATE.ready);
     const { used, reserved } = row();
     expect(used).toBeGreaterThanOrEqual(Math.min(served, 400));
     expect(reserved).toBeLessThanOrEqual(400);

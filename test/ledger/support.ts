@@ -6,12 +6,12 @@ import { countersPaths } from '../../src/ledger/counters/location.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import { type ChargeOutcome, Meter } from '../../src/ledger/meter.ts';
 import type { Account } from '../../src/ledger/quota.ts';
-import type { Database } from '../../src/ledger/store/database.ts';
 import { readIdentity } from '../../src/ledger/store/identity.ts';
 import type { Reader } from '../../src/ledger/store/records.ts';
 import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
-import type { WriterEvents, WriterLink } from '../../src/ledger/writer/writer-socket.ts';
+import type { WriterLink, WriterLinkEvents } from '../../src/ledger/writer/writer-socket.ts';
+import type { Database } from '../../src/platform/sqlite.ts';
 
 /** 2026-01-01T00:00:00Z, in milliseconds. */
 const START_MS = Date.UTC(2026, 0, 1);
@@ -154,7 +154,7 @@ export class TestReserver extends Reserver {
 export class TestLink {
   isCut = false;
   #isClosed = false;
-  #events: WriterEvents | undefined;
+  #events: WriterLinkEvents | undefined;
   readonly #reserver: TestReserver;
 
   constructor(reserver: TestReserver) {
@@ -168,7 +168,7 @@ export class TestLink {
     });
   }
 
-  readonly connect = (_file: string, events: WriterEvents): WriterLink => {
+  readonly connect = (_file: string, events: WriterLinkEvents): WriterLink => {
     this.#events = events;
     this.reconnect();
     return {

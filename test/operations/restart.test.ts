@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control-socket.ts';
 import type { Readiness, ServerStatus } from '../../src/server/status.ts';
-import { Distributions, FAULTS } from '../../tools/chaos/distributions.ts';
+import { DISTRIBUTION_FAULTS, Distributions } from '../../tools/chaos/distributions.ts';
 import { ServerProcess } from '../../tools/chaos/server-process.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { activate, createInstallation, type Installation } from '../../tools/installation.ts';
@@ -114,7 +114,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
 
   it('leaves the running server alone where the next one fails, with an exit code of its own', async () => {
     const { pid } = await status();
-    await versions.make('1.2.0', FAULTS['is not a program']);
+    await versions.make('1.2.0', DISTRIBUTION_FAULTS['is not a program']);
     versions.use('1.2.0');
     expect(await place.pagegate('restart')).toMatchObject({ code: 9, json: { error: 'restart_failed' } });
     versions.use('1.1.0');
@@ -126,7 +126,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
   it('refuses what needs a stop and a start, and says why', async () => {
     const { pid, address } = await status();
     configure({ server: { port: Number(new URL(address).port) }, burst: {} });
-    await versions.make('1.3.0', FAULTS['has another ledger version']);
+    await versions.make('1.3.0', DISTRIBUTION_FAULTS['has another ledger version']);
     versions.use('1.3.0');
     const { code, json, stderr } = await place.pagegate('restart');
     expect({ code, ...json }).toMatchObject({ code: 6, error: 'restart_needs_stop' });
@@ -139,7 +139,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
 
   it('two at a time are one too many, and a stop during one ends both', async () => {
     const { pid } = await status();
-    await versions.make('1.4.0', FAULTS['hangs at once']);
+    await versions.make('1.4.0', DISTRIBUTION_FAULTS['hangs at once']);
     versions.use('1.4.0');
     const restarting = place.pagegate('restart');
     await expect.poll(() => first.log.match(/"restarting"/g)?.length).toBeGreaterThan(4);

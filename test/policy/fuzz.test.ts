@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { fuzzAdditions } from '../../tools/fuzz/additions.ts';
 import { longValues } from '../../tools/fuzz/urls.ts';
-import { fuzzVerdicts, verdictOf } from '../../tools/fuzz/verdict.ts';
+import { fuzzVerdicts, judgeValue } from '../../tools/fuzz/verdict.ts';
 import { hostileForms } from '../evasion/hostile-urls.ts';
 import { shipped } from './support.ts';
 
@@ -32,7 +32,7 @@ describe('the fuzzer', () => {
     const values = Object.entries(longValues(8000));
     expect(values.length).toBeGreaterThan(20);
     for (const [name, value] of values)
-      if (name !== 'dot segments') expect([name, verdictOf(shipped, value, 'GET')?.verdict]).not.toContain('allow');
+      if (name !== 'dot segments') expect([name, judgeValue(shipped, value, 'GET')?.verdict]).not.toContain('allow');
   });
 });
 

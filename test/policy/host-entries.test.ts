@@ -7,6 +7,7 @@ import { compileHosts, hostVerdict } from '../../src/policy/layers/high-value-ho
 import { Subject } from '../../src/policy/subject.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
 import { HostFilter } from '../../src/policy/url/host-map.ts';
+import { atOnce } from '../../src/steps.ts';
 import { judge, licenseePolicy, request, shipped } from './support.ts';
 
 const NOTE = 'A note that a person can act on.';
@@ -23,7 +24,7 @@ const own = (...hosts: readonly HostEntry[]): Parameters<typeof licenseePolicy>[
 
 /** `verdict id` of a URL by host entries alone; `none` where they say nothing. */
 function asked(entries: readonly HostEntry[], url: string, method = 'GET'): string {
-  const hosts = compileHosts(entries, new HostFilter());
+  const hosts = atOnce(compileHosts(entries, new HostFilter()));
   const subject = new Subject(request(url, method), NO_EVIDENCE, shipped.tokens);
   const said = hostVerdict({ hosts, patterns: shipped.patterns }, subject);
   return said === undefined ? 'none' : `${said.verdict} ${said.id}`;

@@ -16,10 +16,10 @@ import { evaluate } from '../../src/policy/evaluate.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { NO_EVIDENCE } from '../../src/policy/types.ts';
 import {
-  type Decision,
   DecisionLog,
   type DecisionLogOptions,
-  decisionLine,
+  formatDecision,
+  type JudgedRequest,
 } from '../../src/server/request/decision-log.ts';
 
 const policy = loadPolicy();
@@ -30,7 +30,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-const decision = (url: string): Decision => ({
+const decision = (url: string): JudgedRequest => ({
   account: 'acme',
   method: 'GET',
   url: parseUrl(url)!,
@@ -60,7 +60,7 @@ const lines = (name: string): Record<string, unknown>[] =>
 
 describe('a line', () => {
   it('has the fields of the documentation and no query', () => {
-    const line = JSON.parse(decisionLine(decision('https://example.com:8443/login?token=SECRET#frag'), false));
+    const line = JSON.parse(formatDecision(decision('https://example.com:8443/login?token=SECRET#frag'), false));
     expect(Object.keys(line)).toEqual([
       'time',
       'id',
@@ -87,7 +87,7 @@ describe('a line', () => {
   });
 
   it('has the whole URL only when that was asked for', () => {
-    const line = JSON.parse(decisionLine(decision('https://example.com/a/0123456789abcdef?token=SECRET'), true));
+    const line = JSON.parse(formatDecision(decision('https://example.com/a/0123456789abcdef?token=SECRET'), true));
     expect(line.url).toBe('https://example.com/a/0123456789abcdef?token=SECRET');
     expect(line.path).toBe('/a/0123456789abcdef');
   });
@@ -96,7 +96,7 @@ describe('a line', () => {
   const logged = (value: string, method = 'GET'): Record<string, unknown> => {
     const url = parseUrl(value)!;
     const verdict = evaluate(policy, { url, method }, NO_EVIDENCE);
-    const text = decisionLine({ ...decision(value), domain: url.host, found: false, method, verdict }, false);
+    const text = formatDecision({ ...decision(value), domain: url.host, found: false, method, verdict }, false);
     return JSON.parse(text);
   };
 

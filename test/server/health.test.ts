@@ -1,7 +1,7 @@
 /** What health makes of what the workers and the ledger writer say: which of it is a reason not to be ready, and which a warning. */
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { type Observed, readiness } from '../../src/server/admin/health.ts';
+import { type ObservedServer, readiness } from '../../src/server/admin/health.ts';
 import type { MissingWorker } from '../../src/server/process/supervisor.ts';
 import type { WorkerStatus } from '../../src/server/process/worker-status.ts';
 
@@ -39,7 +39,7 @@ const readinessOf = (
     ledgerWriter: { health, nearLimits: [{ account: 'acme', used, limit: 100 }] },
     lastKnownGood: { parts: {} },
     watch: { facts: { freeBytes: {} } },
-  } as unknown as Observed);
+  } as unknown as ObservedServer);
 
 const READY: Readiness = { ready: true, reasons: [], warnings: [] };
 const notReady = (reason: string): Readiness => ({ ready: false, reasons: [reason], warnings: [] });

@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, type MockInstance, vi } from 'vitest';
-import { type Judged, KeptAnswers } from '../../src/server/swap/kept-answers.ts';
+import { type JudgedUrl, KeptAnswers } from '../../src/server/swap/kept-answers.ts';
 import { type Answer, startTestServer, type TestServer } from '../support/server.ts';
 
 const entries = (language: string) => [
@@ -107,7 +107,7 @@ describe('other data', () => {
 });
 
 describe('kept answers', () => {
-  const judged = { method: 'GET', domain: 'a.com', found: true } as Judged;
+  const judged = { method: 'GET', domain: 'a.com', found: true } as JudgedUrl;
   const bytes = (size: number): Buffer => Buffer.alloc(size, 'x');
 
   it('are one of many, and never very long', () => {

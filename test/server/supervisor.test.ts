@@ -15,7 +15,7 @@ describe('the start', () => {
     const supervisor = new Supervisor({
       workers: 4,
       start: (number) => new Promise((resolve) => waiting.set(number, () => resolve(link(number)))),
-      drainMs: () => 0,
+      drainTimeoutMs: () => 0,
       log: () => {},
     });
     const started = supervisor.start();
@@ -34,7 +34,7 @@ describe('the start', () => {
         if (number === 1) throw new Error('worker 1');
         return link(number);
       },
-      drainMs: () => 0,
+      drainTimeoutMs: () => 0,
       log: () => {},
     });
     await expect(supervisor.start()).rejects.toThrow('worker 1');
@@ -43,7 +43,7 @@ describe('the start', () => {
 
   it('that ends after the stop leaves no worker running', async () => {
     const { promise, resolve } = Promise.withResolvers<WorkerLink>();
-    const supervisor = new Supervisor({ workers: 1, start: () => promise, drainMs: () => 0, log: () => {} });
+    const supervisor = new Supervisor({ workers: 1, start: () => promise, drainTimeoutMs: () => 0, log: () => {} });
     const started = supervisor.start();
     const late = link(1);
     const kill = vi.spyOn(late, 'kill');
@@ -97,7 +97,7 @@ describe('a worker that hangs', () => {
         workers.push(worker);
         return worker;
       },
-      drainMs: () => 0,
+      drainTimeoutMs: () => 0,
       timeoutMs,
       log: (event, fields) => log.push(`${event} ${JSON.stringify(fields)}`),
     });

@@ -1,7 +1,7 @@
 /** A console with something to show on every page, and with text that wants to be markup wherever others can put text. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Decision } from '../../src/console/decisions/filter.ts';
+import type { LoggedDecision } from '../../src/console/decisions/filter.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
 import { HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
 import { openIndex } from '../../src/index/read.ts';
@@ -126,10 +126,10 @@ const VERDICTS = ['allow', 'allow', 'allow', 'flag', 'deny'];
 const DAY_MS = 86_400_000;
 
 /** A line of the decision log, `age` seconds old. */
-export function decisionLine(n: number, ageMs: number, more: Partial<Decision> = {}): string {
+export function decisionLine(n: number, ageMs: number, more: Partial<LoggedDecision> = {}): string {
   const verdict = VERDICTS[n % VERDICTS.length]!;
   const host = `host-${n % 23}.example.com`;
-  const line: Decision = {
+  const line: LoggedDecision = {
     time: new Date(Date.now() - ageMs).toISOString(),
     id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
     account: n % 50 === 0 ? 'rival' : 'pro',
@@ -156,7 +156,7 @@ function writeDecisions(dir: string, isHostile: boolean): void {
   mkdirSync(dir, { recursive: true });
   const count = 300;
   const lines = Array.from({ length: count }, (_, n) => decisionLine(n, (count - n) * 1_000 + 60_000));
-  const hostile: readonly Partial<Decision>[] = [
+  const hostile: readonly Partial<LoggedDecision>[] = [
     { url: `https://x.example/${HOSTILE}`, verdict: 'deny' },
     { host: HOSTILE, domain: HOSTILE, verdict: 'deny' },
     { path: HOSTILE, account: HOSTILE },

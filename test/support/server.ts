@@ -1,9 +1,10 @@
 /** A real server for tests: temporary state directory, license, ledger with accounts, index, port of its own, over real HTTP. */
+
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type Config, type ConfigOverrides, loadConfig } from '../../src/config/config.ts';
-import { ledgerPlace, type StatePaths, statePaths } from '../../src/config/paths.ts';
+import { ledgerLocation, type StatePaths, statePaths } from '../../src/config/paths.ts';
 import type { Metadata } from '../../src/index/write.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
@@ -11,6 +12,7 @@ import { createLog } from '../../src/server/log.ts';
 import type { WorkerStatus } from '../../src/server/process/worker-status.ts';
 import { type RunningServer, startServer } from '../../src/server/server.ts';
 import { type EntryInput, writeIndex } from './index-file.ts';
+import { localWorker } from './local-worker.ts';
 
 export interface AccountInput {
   /** A plan of the catalog; without one the account is not activated. */
@@ -106,10 +108,9 @@ export async function install(dir: string, options: TestServerOptions): Promise<
 async function startIn(dir: string, options: TestServerOptions): Promise<TestServer> {
   const { config, paths, keys, publish } = await install(dir, options);
   const log: string[] = [];
-  const server = await startServer(config, {
-    log: createLog('info', { write: (line) => log.push(line) }),
-    inProcess: options.workers === undefined,
-  });
+  const serverLog = createLog('info', { write: (line) => log.push(line) });
+  const startWorker = options.workers === undefined ? { startWorker: localWorker(serverLog) } : {};
+  const server = await startServer(config, { log: serverLog, ...startWorker });
   const url = `http${config.tls.certificate_file === null ? '' : 's'}://127.0.0.1:${server.port}`;
   return {
     url,
@@ -169,7 +170,7 @@ async function createAccounts(
   accounts: Readonly<Record<string, AccountInput>>,
 ): Promise<Record<string, string>> {
   const ledger = await openLedger({
-    ...ledgerPlace(config),
+    ...ledgerLocation(config),
     keyFile: statePaths(config).ledgerKeyFile,
     actor: 'test',
   });

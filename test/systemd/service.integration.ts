@@ -1,7 +1,7 @@
 /** The shipped unit, with all that it takes away from the service, under a real systemd: restarts, upgrades, failures and deaths. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Distributions, FAULTS } from '../../tools/chaos/distributions.ts';
+import { DISTRIBUTION_FAULTS, Distributions } from '../../tools/chaos/distributions.ts';
 import { SteadyClients } from '../../tools/chaos/steady-clients.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { Container } from './container.ts';
@@ -85,7 +85,7 @@ describe('pagegate.service', () => {
 
   it('goes on where a reload fails, and the reload says so', async () => {
     const before = await container.show('MainPID');
-    await versions.make('0.3.0', FAULTS['ends at once']);
+    await versions.make('0.3.0', DISTRIBUTION_FAULTS['ends at once']);
     await underLoad(async () => {
       versions.use('0.3.0');
       expect((await container.run('systemctl', 'reload', 'pagegate')).code).not.toBe(0);

@@ -1,7 +1,7 @@
 /** Rules of the code that no linter checks: what is exported, private, thrown and documented. */
 import { describe, expect, it } from 'vitest';
 import { ERRORS } from '../../src/errors.ts';
-import { exportsOf, unusedExports, usesOf, usesOwn } from './exports.ts';
+import { declaredTwice, exportsOf, unusedExports, usesOf, usesOwn } from './exports.ts';
 import { sourcesUnder, textOf } from './tree.ts';
 
 const sources = sourcesUnder('src');
@@ -66,6 +66,21 @@ describe('exports', () => {
       ({ file, name }) => !LOADED_ELSEWHERE.test(file) && !usesOwn(textOf(file), name),
     );
     expect(unused.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
+  });
+});
+
+describe('an exported name', () => {
+  it('is missed where it has a second meaning', () => {
+    const files = [
+      { file: 'a.ts', text: 'export interface Part {}\nexport function read() {}' },
+      { file: 'b.ts', text: "export type Part = 1;\nexport { read } from './a.ts';" },
+    ];
+    expect(declaredTwice(files)).toEqual(['Part: a.ts, b.ts']);
+  });
+
+  it('means one thing in the whole tree, but for what each bench exports', () => {
+    const files = written.filter((path) => !path.startsWith('bench/workloads/'));
+    expect(declaredTwice(files.map((file) => ({ file, text: textOf(file) })))).toEqual([]);
   });
 });
 

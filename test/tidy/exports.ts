@@ -40,6 +40,14 @@ export function exportsOf(text: string): string[] {
   return [...[...text.matchAll(DECLARED)].map(([, name = '']) => name), ...listed];
 }
 
+/** Names that more than one file declares and exports, with the files. */
+export function declaredTwice(files: readonly { readonly file: string; readonly text: string }[]): string[] {
+  const places = new Map<string, string[]>();
+  for (const { file, text } of files)
+    for (const [, name = ''] of text.matchAll(DECLARED)) places.set(name, [...(places.get(name) ?? []), file]);
+  return [...places].filter(([, at]) => at.length > 1).map(([name, at]) => `${name}: ${at.join(', ')}`);
+}
+
 /** The names that a file takes from others, by the others' paths; `*` is all of them. */
 export function usesOf(path: string, text: string): Export[] {
   const at = (specifier: string): string => normalize(join(dirname(path), specifier));

@@ -169,6 +169,9 @@ describe('README.md', () => {
     expect(rows).toHaveLength(6);
     const commands = rows.map((row) => /`((?:npm run bench|make)[^`]*)` \|$/.exec(row)?.[1] ?? row);
     expect(commands.filter((command) => !textOf('docs/benchmarks.md').includes(command))).toEqual([]);
+    const numbersIn = (of: string): string[] => of.match(/(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\d)/g) ?? [];
+    const measured = new Set(numbersIn(textOf('docs/benchmarks.md')));
+    expect(rows.flatMap(numbersIn).filter((number) => !measured.has(number))).toEqual([]);
   });
 });
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { checkIabTable, readIabTable } from '../../tools/sample/make-iab.ts';
 import { lineOf } from '../../tools/sample/make-sample.ts';
 import { mappingProblems, readMapping } from '../../tools/sample/mapping.ts';
-import { comparePages, readPages } from '../../tools/sample/pages.ts';
+import { comparePages, pageFacts } from '../../tools/sample/pages.ts';
 import type { SampleRecord } from '../../tools/sample/record.ts';
 import { domainListFacts, newscatcherFacts, smallwebFacts } from '../../tools/sample/sources.ts';
 
@@ -30,7 +30,7 @@ describe('page rules', () => {
       [source, kind, evidence, 'label', given, url].join('\t'),
     );
     stage('page-sources/page-urls.tsv.gz', ['source\ttype\tevidence\tlabel\tgiven_domain\turl', ...text]);
-    return readPages(root, mapping).map(({ domain, type, url }) => `${domain} ${type} ${url}`);
+    return pageFacts(root, mapping).map(({ domain, type, url }) => `${domain} ${type} ${url}`);
   };
 
   it.each([

@@ -6,7 +6,7 @@ import { fillDistribution } from '../dist/make-dist.ts';
 const ROOT = new URL('../../', import.meta.url).pathname;
 
 /** What is wrong with a version: a file of it, and what becomes of a place in it. */
-export interface Fault {
+export interface DistributionFault {
   readonly file: string;
   readonly from: string;
   readonly to: string;
@@ -22,7 +22,7 @@ const TAKEN = 'const taken = await predecessor.take;';
 const LISTENING = 'predecessor.ready(await readiness(parts)';
 
 /** Versions that must not take over. */
-export const FAULTS: Readonly<Record<string, Fault>> = {
+export const DISTRIBUTION_FAULTS: Readonly<Record<string, DistributionFault>> = {
   'is not a program': {
     file: 'src/cli.ts',
     from: 'import ',
@@ -105,7 +105,7 @@ export class Distributions {
   }
 
   /** Makes a version of the program in this checkout, with a number of its own and a fault, if any. */
-  async make(version: string, fault?: Fault): Promise<void> {
+  async make(version: string, fault?: DistributionFault): Promise<void> {
     const home = join(this.#folder, `pagegate-${version}`);
     mkdirSync(home, { recursive: true });
     if (this.#packed && fault === undefined) await fillDistribution(home, process.arch);

@@ -9,12 +9,12 @@
 import { writeFileSync } from 'node:fs';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { FAULTS, wrongClock } from './fleet/faults.ts';
+import { FLEET_FAULTS, wrongClock } from './fleet/faults.ts';
 import { FleetUnderTest } from './fleet/fleet-under-test.ts';
 import { type RoundReport, runRound } from './fleet/round.ts';
 
 const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--fault NAME] [--json FILE]
-Faults: ${Object.keys(FAULTS).join(' · ')}`;
+Faults: ${Object.keys(FLEET_FAULTS).join(' · ')}`;
 
 export interface FleetChaosOptions {
   readonly rounds: number;
@@ -48,7 +48,7 @@ export interface FleetChaosReport {
 /** Each fault once before any comes again, in an order of the seed. */
 function* faultsIn(random: Random): Generator<string> {
   for (;;) {
-    const left = Object.keys(FAULTS);
+    const left = Object.keys(FLEET_FAULTS);
     while (left.length > 0) yield left.splice(random.below(left.length), 1)[0]!;
   }
 }
@@ -101,7 +101,8 @@ async function main(): Promise<void> {
   const { values } = await readOptions(USAGE, defaults);
   const rounds = wholeNumber(values, 'rounds', 1);
   const seed = wholeNumber(values, 'seed', 0);
-  if (values.fault !== '' && FAULTS[values.fault] === undefined) refuse(`--fault: there is no '${values.fault}'.`);
+  if (values.fault !== '' && FLEET_FAULTS[values.fault] === undefined)
+    refuse(`--fault: there is no '${values.fault}'.`);
   const isTerminal = process.stdout.isTTY;
   const report = await runFleetChaos({
     rounds,

@@ -18,7 +18,7 @@ import { ServedInstallation } from './served-installation.ts';
 const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N] [--json FILE]';
 
 /** What is done to the server in a round. */
-export const FAULTS = [
+export const METERING_FAULTS = [
   'kill worker',
   'kill ledger writer',
   'kill primary',
@@ -29,7 +29,7 @@ export const FAULTS = [
   'slow disk',
   'lose power',
 ] as const;
-type Fault = (typeof FAULTS)[number];
+type Fault = (typeof METERING_FAULTS)[number];
 /** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
 const CUTS: ReadonlySet<Fault> = new Set(['kill worker', 'kill primary', 'kill all']);
 
@@ -42,14 +42,14 @@ const LIMIT = 1_000_000_000;
 /** No account is charged faster here, in lookups a second. */
 const RATE_MAX = 100_000;
 
-export interface ChaosOptions {
+export interface MeteringChaosOptions {
   readonly rounds: number;
   readonly seed: number;
   readonly connections?: number;
   readonly onRound?: (line: string) => void;
 }
 
-export interface ChaosReport {
+export interface MeteringChaosReport {
   readonly seed: number;
   readonly rounds: number;
   readonly faults: Readonly<Record<string, number>>;
@@ -168,7 +168,7 @@ async function losePower(pid: number, { installation, random, account, read, onP
 }
 
 /** Rounds of load with one fault each. Every round is counted on its own account. */
-export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+export async function runMeteringChaos(options: MeteringChaosOptions): Promise<MeteringChaosReport> {
   const random = new Random(options.seed);
   const connections = options.connections ?? 8;
   const installation = await ServedInstallation.create({ workers: 2 });
@@ -185,7 +185,7 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
       // The first rounds do each fault once, so that a short run has seen them all.
-      const fault = FAULTS[round < FAULTS.length ? round : random.below(FAULTS.length)]!;
+      const fault = METERING_FAULTS[round < METERING_FAULTS.length ? round : random.below(METERING_FAULTS.length)]!;
       const name = `round-${round}`;
       const key = await installation.createAccount(name, LIMIT);
       const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
@@ -298,7 +298,7 @@ async function main(): Promise<void> {
   const times = wholeNumber(values, 'oversell', 0);
   const seed = wholeNumber(values, 'seed', 0);
   const onRound = (line: string): void => void process.stdout.write(`${line}\n`);
-  const chaos = await runChaos({ rounds, seed, onRound });
+  const chaos = await runMeteringChaos({ rounds, seed, onRound });
   const oversell = await runOversell({ times });
   const report = { chaos, oversell };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);

@@ -17,7 +17,7 @@ import { type Served, withClients } from './refresh-clients.ts';
 const USAGE =
   'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000] [--json FILE]';
 
-export interface ChaosOptions {
+export interface RefreshChaosOptions {
   /** Refreshes to end while they run. */
   readonly kills: number;
   readonly seed: number;
@@ -26,7 +26,7 @@ export interface ChaosOptions {
   readonly onRound?: (killed: number) => void;
 }
 
-export interface ChaosReport {
+export interface RefreshChaosReport {
   /** Refreshes that were started to be ended; some were done before their moment came. */
   readonly rounds: number;
   /** Refreshes that were still running when they were ended. */
@@ -69,14 +69,18 @@ async function killOne(place: Installation, drop: string, afterMs: number): Prom
 }
 
 /** Runs the rounds. Throws where the run itself cannot be set up, or `current` is not a valid index. */
-export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
+export async function runRefreshChaos(options: RefreshChaosOptions): Promise<RefreshChaosReport> {
   const { domains, workers } = options;
   const place = createInstallation();
   const clients = { account: 'chaos', workers, domains, isTls: false };
   return await withClients(place, clients, (served) => runRounds(place, served, options));
 }
 
-async function runRounds(place: Installation, served: Served, options: ChaosOptions): Promise<ChaosReport> {
+async function runRounds(
+  place: Installation,
+  served: Served,
+  options: RefreshChaosOptions,
+): Promise<RefreshChaosReport> {
   const { server, clients } = served;
   const { domains, kills, seed, onRound } = options;
   const random = new Random(seed);
@@ -133,7 +137,7 @@ async function main(): Promise<void> {
   const onRound = (killed: number): void => {
     if (process.stderr.isTTY) process.stderr.write(`\r${killed} of ${options.kills} kills`);
   };
-  const report = await runChaos({ ...options, onRound });
+  const report = await runRefreshChaos({ ...options, onRound });
   process.stdout.write(`\n${JSON.stringify(report, null, 2)}\n`);
   if (values.json !== '') writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   if (report.wrong > 0 || report.failures.length > 0) process.exitCode = 1;

@@ -16,7 +16,7 @@ import { freePort } from '../free-port.ts';
 import { activate, createInstallation, type Installation } from '../installation.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
-import { Distributions, FAULTS, type Fault } from './distributions.ts';
+import { DISTRIBUTION_FAULTS, type DistributionFault, Distributions } from './distributions.ts';
 import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
 import { ServerProcess } from './server-process.ts';
 import { SteadyClients } from './steady-clients.ts';
@@ -247,7 +247,7 @@ class Run {
   }
 
   /** A version that must not take over: the server before it goes on. */
-  async broken(scene: Scene, told: string, version: string, { refusal, hangs }: Fault): Promise<void> {
+  async broken(scene: Scene, told: string, version: string, { refusal, hangs }: DistributionFault): Promise<void> {
     scene.distributions.use(version);
     const before = await scene.primary();
     const error = await scene.restart(hangs ? HANG_WAIT_SECONDS : WAIT_SECONDS).then(
@@ -319,7 +319,7 @@ async function runSetup(run: Run, number: number): Promise<void> {
       scene.distributions.use(VERSIONS[version]!);
       await run.lossless(`to version ${VERSIONS[version]}`, scene, () => run.timed(scene, VERSIONS[version]!));
     }
-    const faults = Object.entries(FAULTS);
+    const faults = Object.entries(DISTRIBUTION_FAULTS);
     for (let i = 0; i < ofBroken; i += 1) {
       const [fault, change] = faults[(i * SETUPS.length + number) % faults.length]!;
       const name = `0.3.${i}`;

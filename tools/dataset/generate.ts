@@ -13,17 +13,17 @@ import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary
 import { DATASET_ID, prepareFolder } from './folder.ts';
 import {
   type Compression,
+  DATASET_RECORDS_MAX,
   Dataset,
   type DatasetOptions,
-  type PartReport,
   partCount,
   partName,
-  RECORDS_MAX,
+  type WrittenPart,
   writePart,
 } from './parts.ts';
 
 const USAGE = `Usage: node tools/dataset/generate.ts --records N --out DIRECTORY|- [options]
-  --records N         how many records, up to ${RECORDS_MAX.toLocaleString('en-US')}
+  --records N         how many records, up to ${DATASET_RECORDS_MAX.toLocaleString('en-US')}
   --out DIRECTORY     a drop: manifest.json and parts, in place of one generated there before; "-" writes NDJSON to standard output
   --seed S            another seed, other records (default 1)
   --compress HOW      none, gzip or zstd (default none)
@@ -65,7 +65,7 @@ function readSettings(args: readonly string[]): Settings {
   const dirt = Number(values.dirt);
   if (!(dirt >= 0 && dirt <= 0.5)) throw new RangeError(`--dirt: expected 0 to 0.5, got "${values.dirt}"`);
   const options: DatasetOptions = {
-    records: wholeNumber(values.records, 'records', 1, RECORDS_MAX),
+    records: wholeNumber(values.records, 'records', 1, DATASET_RECORDS_MAX),
     seed: wholeNumber(values.seed, 'seed', 0, 2 ** 31 - 1),
     dirt,
     compression: values.compress as Compression,
@@ -83,9 +83,9 @@ function progressLine(done: number, records: number, started: number): void {
 }
 
 /** Writes all parts, each worker thread the next one that nobody has. Where one fails the others end after their part, then this throws. */
-async function writeParts({ options, out, workers }: Settings): Promise<PartReport[]> {
+async function writeParts({ options, out, workers }: Settings): Promise<WrittenPart[]> {
   const parts = partCount(options.records);
-  const reports = new Array<PartReport>(parts);
+  const reports = new Array<WrittenPart>(parts);
   const started = performance.now();
   let next = 0;
   let done = 0;
@@ -96,7 +96,7 @@ async function writeParts({ options, out, workers }: Settings): Promise<PartRepo
         if (next < parts) worker.postMessage(next++);
         else worker.postMessage(-1);
       };
-      worker.on('message', ({ part, report }: { part: number; report: PartReport }) => {
+      worker.on('message', ({ part, report }: { part: number; report: WrittenPart }) => {
         reports[part] = report;
         done += report.records;
         progressLine(done, options.records, started);
@@ -116,7 +116,7 @@ async function writeParts({ options, out, workers }: Settings): Promise<PartRepo
   return reports;
 }
 
-function writeManifest(options: DatasetOptions, out: string, reports: readonly PartReport[]): void {
+function writeManifest(options: DatasetOptions, out: string, reports: readonly WrittenPart[]): void {
   const manifest = {
     format: 'pagegate-drop/1',
     dataset: DATASET_ID,
@@ -131,7 +131,7 @@ function writeManifest(options: DatasetOptions, out: string, reports: readonly P
   writeFileSync(join(out, 'manifest.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
-function report(settings: Settings, reports: readonly PartReport[], seconds: number): void {
+function report(settings: Settings, reports: readonly WrittenPart[], seconds: number): void {
   const { options, json } = settings;
   const bytes = reports.reduce((sum, part) => sum + part.bytes, 0);
   const ndjsonBytes = reports.reduce((sum, part) => sum + part.ndjsonBytes, 0);

@@ -6,7 +6,7 @@ import { Readable, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { constants, createGzip, createZstdCompress } from 'node:zlib';
 import { DIRT_MAX_BYTES, DirtSource } from './dirt.ts';
-import { RECORD_MAX_BYTES, RecordSource } from './records.ts';
+import { GENERATED_LINE_MAX_BYTES, RecordSource } from './records.ts';
 
 export type Compression = 'none' | 'gzip' | 'zstd';
 
@@ -18,7 +18,7 @@ export interface DatasetOptions {
   readonly compression: Compression;
 }
 
-export interface PartReport {
+export interface WrittenPart {
   readonly name: string;
   readonly bytes: number;
   readonly records: number;
@@ -28,7 +28,7 @@ export interface PartReport {
 }
 
 /** Beyond 800 million the arithmetic of the names would leave the whole numbers of a double. */
-export const RECORDS_MAX = 800_000_000;
+export const DATASET_RECORDS_MAX = 800_000_000;
 const RECORDS_PER_PART = 500_000;
 const PARTS_MAX = 64;
 const CHUNK_BYTES = 1 << 20;
@@ -73,7 +73,7 @@ export class Dataset {
   *chunks(from: number, to: number, counts: Record<string, number> = {}): Generator<Buffer> {
     const dirt = new DirtSource(this.#source, this.options.seed, this.options.dirt);
     const mayBeDirty = this.options.dirt > 0;
-    let out = Buffer.allocUnsafe(CHUNK_BYTES + RECORD_MAX_BYTES + (mayBeDirty ? DIRT_MAX_BYTES : 0));
+    let out = Buffer.allocUnsafe(CHUNK_BYTES + GENERATED_LINE_MAX_BYTES + (mayBeDirty ? DIRT_MAX_BYTES : 0));
     const size = out.length;
     let at = 0;
     for (let i = from; i < to; i += 1) {
@@ -102,7 +102,7 @@ export function partName({ records, compression }: DatasetOptions, part: number)
 }
 
 /** Writes part `part` into `directory`. */
-export async function writePart(dataset: Dataset, part: number, directory: string): Promise<PartReport> {
+export async function writePart(dataset: Dataset, part: number, directory: string): Promise<WrittenPart> {
   const { records, compression } = dataset.options;
   const { from, to } = partRange(records, part);
   const name = partName(dataset.options, part);

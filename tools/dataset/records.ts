@@ -7,7 +7,7 @@ import { Stream } from './random.ts';
 import { Pool } from './weighted-choice.ts';
 
 /** No record is longer. */
-export const RECORD_MAX_BYTES = 16_384;
+export const GENERATED_LINE_MAX_BYTES = 16_384;
 
 const QUOTE = 0x22;
 const COMMA = 0x2c;

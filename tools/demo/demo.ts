@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { DAY_MS } from '../../src/times.ts';
 import { freePort } from '../free-port.ts';
 import { fetchesOf, showGuardedFetches, startSite } from './guard-demo.ts';
 import { QUESTIONS, type Question } from './questions.ts';
@@ -76,7 +77,7 @@ function prepareVendor(): void {
       'Demo',
       '--dataset',
       dataset,
-    ].concat(['--refreshes-until', new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10)]),
+    ].concat(['--refreshes-until', new Date(Date.now() + 365 * DAY_MS).toISOString().slice(0, 10)]),
     true,
   );
   writeFileSync(join(STATE, 'license.json'), license);

@@ -4,7 +4,17 @@ import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { type Rows, readRows, SETS, type SetName } from './labelled-urls.ts';
-import { type Count, countBy, GROUPS, type Judged, judge, misses, nameOf, type Outcome, outcomes } from './score.ts';
+import {
+  type Count,
+  countBy,
+  type GoalOutcome,
+  GROUPS,
+  type Judged,
+  judge,
+  misses,
+  nameOf,
+  outcomes,
+} from './score.ts';
 
 const HALVES = ['report', 'develop', 'both'];
 const USAGE = `Usage: node tools/eval/eval.ts [--set ${Object.keys(SETS).join('|')}|all] [--half report|develop|both] [--data FILE]
@@ -75,7 +85,7 @@ function printSet(set: SetName, { unparsable, duplicates, corrected }: Rows, jud
 }
 
 /** Every goal with what came of it in each half; the halves of a set are counted apart whatever is listed above. */
-function printGoals(reached: readonly Outcome[]): void {
+function printGoals(reached: readonly GoalOutcome[]): void {
   printLine('\nGoals\n');
   printTable([
     ['goal', 'half', 'pages', 'share', 'goal', ''],
@@ -93,7 +103,7 @@ function printGoals(reached: readonly Outcome[]): void {
 }
 
 const policy = loadPolicy();
-const reached: Outcome[] = [];
+const reached: GoalOutcome[] = [];
 const report: Record<string, unknown> = { half: values.half };
 for (const set of values.set === 'all' ? (Object.keys(SETS) as SetName[]) : [values.set as SetName]) {
   const rows = readRows(set, values.data === '' ? undefined : values.data);

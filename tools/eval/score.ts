@@ -52,7 +52,7 @@ export const GOALS: readonly Goal[] = [
 ];
 
 /** What came of a goal in one half. */
-export interface Outcome {
+export interface GoalOutcome {
   readonly goal: Goal;
   readonly half: Row['half'];
   readonly count: number;
@@ -139,7 +139,7 @@ function isFlagged(row: Row, verdict: Verdict): boolean {
 }
 
 /** What came of the goals of a set, half by half. */
-export function outcomes(set: SetName, judged: readonly Judged[]): Outcome[] {
+export function outcomes(set: SetName, judged: readonly Judged[]): GoalOutcome[] {
   return (['develop', 'report'] as const).flatMap((half) => {
     const counts = countBy(
       judged.filter(({ row }) => row.half === half),

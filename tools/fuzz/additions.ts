@@ -6,7 +6,7 @@ import type { Policy } from '../../src/policy/policy.ts';
 import type { Verdict } from '../../src/policy/types.ts';
 import { Random } from '../random.ts';
 import { mutate, randomUrl } from './urls.ts';
-import { textOf, verdictOf } from './verdict.ts';
+import { judgeValue, verdictText } from './verdict.ts';
 
 /** What is known by the case of its letters: a key or base64 in other letters is another one, or none. */
 const CASE_RULES: ReadonlySet<string> = new Set(['secret_in_url', 'bulk_query', 'open_redirect', 'nested_internal']);
@@ -89,14 +89,16 @@ export function fuzzAdditions(
   const failures: string[] = [];
   for (let at = 0; at < count && failures.length < 10; at++) {
     const url = urls.length > 0 && random.chance(40) ? random.pick(urls) : randomAct(random, policy, words);
-    const verdict = verdictOf(policy, url, 'GET');
+    const verdict = judgeValue(policy, url, 'GET');
     if (verdict === undefined || verdict.verdict === 'allow') continue;
     for (const kind of kinds) {
       const other = ADDITIONS[kind](random, url);
       if (other === url || !isBound(verdict, kind)) continue;
       tried[kind]++;
-      if (verdictOf(policy, other, 'GET')?.verdict !== 'allow') continue;
-      failures.push(`${kind}: ${JSON.stringify(url)} gets ${textOf(verdict)}, ${JSON.stringify(other)} is allowed`);
+      if (judgeValue(policy, other, 'GET')?.verdict !== 'allow') continue;
+      failures.push(
+        `${kind}: ${JSON.stringify(url)} gets ${verdictText(verdict)}, ${JSON.stringify(other)} is allowed`,
+      );
     }
   }
   return { tried, failures };

@@ -4,7 +4,7 @@ import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, wholeNumber } from '../options.ts';
 import { fuzzAdditions } from './additions.ts';
 import { longValues } from './urls.ts';
-import { fuzzVerdicts, verdictOf } from './verdict.ts';
+import { fuzzVerdicts, judgeValue } from './verdict.ts';
 
 const USAGE = 'Usage: node tools/fuzz/fuzz.ts [--seconds 30] [--seed 1]';
 const { values } = await readOptions(USAGE, { seconds: '30', seed: '1' });
@@ -29,7 +29,7 @@ function cost(value: string): number {
   let best = Number.POSITIVE_INFINITY;
   for (let run = 0; run < RUNS || (run < RUNS_MAX && best > ANSWER_MAX_MS); run++) {
     const start = process.hrtime.bigint();
-    verdictOf(policy, value, 'GET');
+    judgeValue(policy, value, 'GET');
     best = Math.min(best, Number(process.hrtime.bigint() - start) / 1e6);
   }
   return best;

@@ -30,7 +30,7 @@ const EVIDENCE: Evidence = {
   filteringCategories: () => [],
 };
 
-export function verdictOf(policy: Policy, value: string, method: string): Verdict | undefined {
+export function judgeValue(policy: Policy, value: string, method: string): Verdict | undefined {
   const target = parseTarget(value);
   return 'problem' in target ? undefined : evaluate(policy, { url: target.url, method }, EVIDENCE);
 }
@@ -56,17 +56,17 @@ export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzR
     const base = random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random));
     const method = random.pick(METHODS);
     try {
-      const verdict = verdictOf(policy, base, method);
+      const verdict = judgeValue(policy, base, method);
       if (verdict !== undefined) judged++;
       const other = respell(random, base);
       if (other === base || !isSameUrl(base, other)) continue;
       pairs++;
-      const again = verdictOf(policy, other, method);
+      const again = judgeValue(policy, other, method);
       if (again === verdict) continue;
       if (isHarder(verdict, again)) harder++;
       else
         failures.push(
-          `${JSON.stringify(base)} gets ${textOf(verdict)}, ${JSON.stringify(other)} gets ${textOf(again)}`,
+          `${JSON.stringify(base)} gets ${verdictText(verdict)}, ${JSON.stringify(other)} gets ${verdictText(again)}`,
         );
     } catch (error) {
       failures.push(`${JSON.stringify(base)} with ${method}: ${error instanceof Error ? error.stack : String(error)}`);
@@ -75,7 +75,7 @@ export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzR
   return { values: count, judged, pairs, harder, failures };
 }
 
-export function textOf(verdict: Verdict | undefined): string {
+export function verdictText(verdict: Verdict | undefined): string {
   return verdict === undefined ? 'refused' : `${verdict.verdict} ${verdict.layer}/${verdict.id}`;
 }
 

@@ -19,7 +19,7 @@ const FIRST_GOOD = [2, 38];
 const FIRST_POSSIBLE = [2, 36];
 
 /** What was found and done, in one line; `failed` where the server cannot run on this host. */
-export interface Outcome {
+export interface InstallOutcome {
   readonly status: 'not_needed' | 'made' | 'already_made' | 'failed';
   readonly message: string;
 }
@@ -44,7 +44,7 @@ export function makeCompatible(
   glibc: string | undefined,
   fileName: string,
   known = KNOWN_BINARIES,
-): Outcome {
+): InstallOutcome {
   if (glibc === undefined)
     return { status: 'failed', message: 'this host has no glibc; uWebSockets.js ships binaries for glibc only' };
   if (!isOlder(glibc, FIRST_GOOD))

@@ -28,7 +28,7 @@ export interface AskValues {
   readonly 'decision-log'?: string | undefined;
 }
 
-export interface Decision {
+export interface HelperDecision {
   readonly allowed: boolean;
   readonly verdict: GuardVerdict;
   /** What decided, as `layer/id`. */
@@ -45,7 +45,7 @@ export const plain = (text: unknown, lengthMax = 200): string =>
 
 export interface Asker {
   /** Asks about a URL and the method meant for it. Never rejects. */
-  ask(url: string, method: string): Promise<Decision>;
+  ask(url: string, method: string): Promise<HelperDecision>;
   close(): void;
 }
 

@@ -2,7 +2,7 @@
 import type { Command, Option } from 'commander';
 import { createProgram } from '../../src/cli.ts';
 import { EXIT } from '../../src/errors.ts';
-import { cell, code, sentence, table } from './markdown.ts';
+import { asSentence, code, markdownCell, markdownTable } from './markdown.ts';
 
 /** What each exit code tells a script. The names are those of `EXIT`; a new one needs a sentence here. */
 const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
@@ -66,16 +66,16 @@ function optionRow(option: Pick<Option, 'flags' | 'description' | 'defaultValue'
   const fallback: unknown = option.defaultValue;
   const given = fallback === undefined ? '' : code(String(fallback));
   const needed = option.mandatory ? 'required' : '';
-  return [code(option.flags), sentence(cell(meaning)), given || cell(told?.[1] ?? '') || needed];
+  return [code(option.flags), asSentence(markdownCell(meaning)), given || markdownCell(told?.[1] ?? '') || needed];
 }
 
 /** Every command and what it does. */
 async function overview(): Promise<string> {
   const rows = leaves(await createProgram()).map((leaf) => [
-    `[\`${cell(callOf(leaf))}\`](#${anchor(leaf.path)})`,
-    sentence(cell(leaf.command.description())),
+    `[\`${markdownCell(callOf(leaf))}\`](#${anchor(leaf.path)})`,
+    asSentence(markdownCell(leaf.command.description())),
   ]);
-  return table([['command', 'what it does'], ...rows]);
+  return markdownTable([['command', 'what it does'], ...rows]);
 }
 
 /** The anchor that a page gives a heading. */
@@ -91,7 +91,7 @@ async function common(): Promise<string> {
   const rows = [...commonOptions(leaves(await createProgram()))].map(([key, option]) =>
     key === '--json' ? [code(key), 'Print one JSON document instead of text.', ''] : optionRow(option),
   );
-  return table([['option', 'meaning', 'default'], ...rows]);
+  return markdownTable([['option', 'meaning', 'default'], ...rows]);
 }
 
 /** The examples that a command's help shows. */
@@ -129,8 +129,8 @@ async function details(): Promise<string> {
     ];
     return [
       `### ${leaf.path}`,
-      `\`${cell(callOf(leaf))}\`: ${cell(leaf.command.description())}.`,
-      ...(rows.length === 0 ? [] : [table([['argument or option', 'meaning', 'default'], ...rows])]),
+      `\`${markdownCell(callOf(leaf))}\`: ${markdownCell(leaf.command.description())}.`,
+      ...(rows.length === 0 ? [] : [markdownTable([['argument or option', 'meaning', 'default'], ...rows])]),
       ...(others.length === 0 ? [] : [`Also: ${others.map(({ flags }) => code(flags)).join(', ')}.`]),
       exampleOf(leaf.command),
     ].join('\n\n');
@@ -145,7 +145,7 @@ function exits(): string {
     name,
     EXIT_MEANING[name as keyof typeof EXIT],
   ]);
-  return table([['exit code', 'name', 'meaning'], ...rows]);
+  return markdownTable([['exit code', 'name', 'meaning'], ...rows]);
 }
 
 export const commandTables = { commands: overview, 'common-options': common, options: details, exits };

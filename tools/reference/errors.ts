@@ -1,6 +1,6 @@
 /** What docs/errors.md lists: every code under its topic. */
 import { ERROR_TOPICS } from '../../src/errors.ts';
-import { cell, table } from './markdown.ts';
+import { markdownCell, markdownTable } from './markdown.ts';
 
 /** The codes of a topic: HTTP status, exit code, when it happens and what to do. */
 function topicTable(codes: (typeof ERROR_TOPICS)[string]): string {
@@ -8,9 +8,9 @@ function topicTable(codes: (typeof ERROR_TOPICS)[string]): string {
     `\`${name}\``,
     status === undefined ? '' : String(status),
     String(exit),
-    cell(message),
+    markdownCell(message),
   ]);
-  return table([['code', 'HTTP status', 'exit code', 'when it happens, what to do'], ...rows]);
+  return markdownTable([['code', 'HTTP status', 'exit code', 'when it happens, what to do'], ...rows]);
 }
 
 function errorTables(): string {

@@ -1,7 +1,7 @@
 /** What docs/limits.md lists: every limit under its topic. */
 import { counted } from '../../src/counted.ts';
 import { LIMIT_TOPICS, type Limit } from '../../src/limits.ts';
-import { cell, table } from './markdown.ts';
+import { markdownCell, markdownTable } from './markdown.ts';
 
 const MIB = 2 ** 20;
 const DAY_SECONDS = 86_400;
@@ -18,12 +18,12 @@ function limitTable(): string {
   return Object.entries(LIMIT_TOPICS)
     .map(([topic, limits]) => {
       const rows = Object.values(limits).map((limit) => [
-        cell(limit.what),
+        markdownCell(limit.what),
         amount(limit),
-        cell(limit.reason),
+        markdownCell(limit.reason),
         limit.beyond,
       ]);
-      return `## ${topic}\n\n${table([['what', 'limit', 'why', 'beyond it'], ...rows])}`;
+      return `## ${topic}\n\n${markdownTable([['what', 'limit', 'why', 'beyond it'], ...rows])}`;
     })
     .join('\n\n');
 }

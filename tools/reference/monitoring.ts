@@ -1,12 +1,12 @@
 /** What docs/metrics.md and docs/log-events.md list, read from the tables that the server counts and logs with. */
 import { LOG_EVENTS, type LogEventEntry } from '../../src/server/log-events.ts';
 import { METRICS, type MetricEntry } from '../../src/server/metric-definitions.ts';
-import { cell, code, table } from './markdown.ts';
+import { code, markdownCell, markdownTable } from './markdown.ts';
 
 /** `name`: meaning, for each. */
 function described(texts: Readonly<Record<string, string>>): string {
   return Object.entries(texts)
-    .map(([name, meaning]) => `${code(name)}: ${cell(meaning)}`)
+    .map(([name, meaning]) => `${code(name)}: ${markdownCell(meaning)}`)
     .join('; ');
 }
 
@@ -16,10 +16,10 @@ function metricTable(): string {
     code(`pagegate_${name}`),
     type,
     described(labels),
-    cell(meaning),
-    cell(worry),
+    markdownCell(meaning),
+    markdownCell(worry),
   ]);
-  return table([['metric', 'type', 'labels', 'meaning', 'when to worry'], ...rows]);
+  return markdownTable([['metric', 'type', 'labels', 'meaning', 'when to worry'], ...rows]);
 }
 
 const LEVELS = { error: 'Errors', warn: 'Warnings', info: 'For information' } as const;
@@ -31,8 +31,13 @@ function eventTables(): string {
     .map(([level, heading]) => {
       const rows = events
         .filter(([, entry]) => entry.level === level)
-        .map(([name, { meaning, fields, action }]) => [code(name), cell(meaning), described(fields), cell(action)]);
-      return `## ${heading}\n\n${table([['event', 'when', 'fields', 'what to do'], ...rows])}`;
+        .map(([name, { meaning, fields, action }]) => [
+          code(name),
+          markdownCell(meaning),
+          described(fields),
+          markdownCell(action),
+        ]);
+      return `## ${heading}\n\n${markdownTable([['event', 'when', 'fields', 'what to do'], ...rows])}`;
     })
     .join('\n\n');
 }

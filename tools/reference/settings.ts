@@ -1,18 +1,18 @@
 /** What docs/configuration.md lists, read from the configuration's schema. */
 import { OTHER_VARIABLES } from '../../src/config/environment.ts';
-import { settings, valuesOf } from '../../src/config/schema.ts';
-import { cell, code, table } from './markdown.ts';
+import { describeValues, settings } from '../../src/config/schema.ts';
+import { code, markdownCell, markdownTable } from './markdown.ts';
 
 /** Every setting in the order of the schema. */
 function settingTable(): string {
   const rows = settings.map((setting) => [
     code(setting.name),
-    valuesOf(setting.schema, code),
+    describeValues(setting.schema, code),
     code(JSON.stringify(setting.schema.default)),
     code(setting.env),
-    cell(setting.schema.description ?? ''),
+    markdownCell(setting.schema.description ?? ''),
   ]);
-  return table([['setting', 'value', 'default', 'environment', 'meaning'], ...rows]);
+  return markdownTable([['setting', 'value', 'default', 'environment', 'meaning'], ...rows]);
 }
 
 /** Every other variable of the environment that something here reads. */
@@ -20,9 +20,9 @@ function variableTable(): string {
   const rows = Object.entries(OTHER_VARIABLES).map(([name, { reader, meaning }]) => [
     code(name),
     reader,
-    cell(meaning),
+    markdownCell(meaning),
   ]);
-  return table([['variable', 'read by', 'meaning'], ...rows]);
+  return markdownTable([['variable', 'read by', 'meaning'], ...rows]);
 }
 
 export const settingTables = { settings: settingTable, variables: variableTable };

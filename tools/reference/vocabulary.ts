@@ -1,7 +1,7 @@
 /** What docs/vocabulary.md lists, read from the data that answers and drops are checked with. */
 import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
-import { table } from './markdown.ts';
+import { markdownTable } from './markdown.ts';
 
 /** Every page type in vocabulary order, with its verdict and its aliases. */
 function pageTypeTable(): string {
@@ -12,7 +12,7 @@ function pageTypeTable(): string {
     meaning,
     aliases.map((alias) => `\`${alias}\``).join(', '),
   ]);
-  return table([['page type', 'in', 'verdict', 'what it is', 'aliases on import'], ...rows]);
+  return markdownTable([['page type', 'in', 'verdict', 'what it is', 'aliases on import'], ...rows]);
 }
 
 /** Every filtering category in the order of the taxonomy. */
@@ -24,7 +24,7 @@ function filteringTable(): string {
     threat ? 'yes' : '',
     meaning,
   ]);
-  return table([['category', 'id', 'group', 'threat', 'what it is'], ...rows]);
+  return markdownTable([['category', 'id', 'group', 'threat', 'what it is'], ...rows]);
 }
 
 export const vocabularyTables = { 'page-types': pageTypeTable, filtering: filteringTable };

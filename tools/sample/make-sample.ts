@@ -10,9 +10,9 @@ import { constants, gzipSync, zstdCompressSync } from 'node:zlib';
 import { keyFromHost } from '../../src/domain/host-key.ts';
 import { filteringOrdinal, filteringTaxonomy } from '../../src/record/taxonomy.ts';
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION } from '../../src/record/vocabulary.ts';
-import { type Mapping, mappingProblems, readMapping } from './mapping.ts';
+import { mappingProblems, readMapping, type SourceMapping } from './mapping.ts';
 import { noticeText } from './notice.ts';
-import { comparePages, readPages } from './pages.ts';
+import { comparePages, pageFacts } from './pages.ts';
 import type { SampleRecord } from './record.ts';
 import { allFacts, type Fact } from './sources.ts';
 
@@ -35,7 +35,7 @@ function addFact(record: SampleRecord, fact: Fact): void {
 }
 
 /** All records by their meeting point. Every record has at least one fact: a name alone says nothing about a domain. */
-function gather(root: string, mapping: Mapping): Map<string, SampleRecord> {
+function gather(root: string, mapping: SourceMapping): Map<string, SampleRecord> {
   const records = new Map<string, SampleRecord>();
   const recordOf = (domain: string): SampleRecord => {
     const key = meetingPoint(domain);
@@ -45,7 +45,7 @@ function gather(root: string, mapping: Mapping): Map<string, SampleRecord> {
     records.set(key, record);
     return record;
   };
-  for (const page of readPages(root, mapping)) {
+  for (const page of pageFacts(root, mapping)) {
     const { pages } = recordOf(page.domain);
     const best = pages.get(page.type);
     if (best === undefined || comparePages(page, best) < 0) pages.set(page.type, page);

@@ -28,19 +28,19 @@ export interface CategoryRule {
   readonly iab?: string;
 }
 
-export interface Mapping {
+export interface SourceMapping {
   readonly sources: Readonly<Record<string, Source>>;
   readonly licenses_allowed: readonly string[];
   readonly pages: { readonly rules: readonly PageRule[]; readonly hosts_of_many: readonly string[] };
   readonly categories: Readonly<Record<string, Readonly<Record<string, CategoryRule>>>>;
 }
 
-export function readMapping(): Mapping {
-  return JSON.parse(readFileSync(new URL('./mapping.json', import.meta.url), 'utf8')) as Mapping;
+export function readMapping(): SourceMapping {
+  return JSON.parse(readFileSync(new URL('./mapping.json', import.meta.url), 'utf8')) as SourceMapping;
 }
 
 /** Every name in the mapping must exist: a license that is allowed, a page type, a category. Returns what does not. */
-export function mappingProblems(mapping: Mapping): string[] {
+export function mappingProblems(mapping: SourceMapping): string[] {
   const problems: string[] = [];
   for (const [name, source] of Object.entries(mapping.sources)) {
     if (!mapping.licenses_allowed.includes(source.license)) problems.push(`${name}: license ${source.license}`);

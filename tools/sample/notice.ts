@@ -1,5 +1,5 @@
 /** Writes data/NOTICE.md: what each source gave, under which license, and how its words became ours. */
-import type { Mapping } from './mapping.ts';
+import type { SourceMapping } from './mapping.ts';
 import type { SampleRecord } from './record.ts';
 
 interface Tally {
@@ -28,7 +28,7 @@ function tallies(records: readonly SampleRecord[]): Map<string, Tally> {
   return found;
 }
 
-function sourceTable(mapping: Mapping, records: readonly SampleRecord[]): string[] {
+function sourceTable(mapping: SourceMapping, records: readonly SampleRecord[]): string[] {
   const found = tallies(records);
   const rows = Object.entries(mapping.sources).map(([name, source]) => {
     const tally = found.get(name) ?? { language: 0, pages: 0, iab: 0, filtering: 0, rank: 0 };
@@ -42,7 +42,7 @@ function sourceTable(mapping: Mapping, records: readonly SampleRecord[]): string
   ];
 }
 
-function pageTable(mapping: Mapping): string[] {
+function pageTable(mapping: SourceMapping): string[] {
   const rows = mapping.pages.rules.map(({ from, type, reason }) => `| ${from} | ${type} | ${reason} |`);
   return ['| source:kind | page type | why it is true |', '| --- | --- | --- |', ...new Set(rows)];
 }
@@ -78,7 +78,7 @@ const LICENSE_TEXTS = [
 ];
 
 /** `records` are all records of the drop. */
-export function noticeText(mapping: Mapping, records: readonly SampleRecord[]): string {
+export function noticeText(mapping: SourceMapping, records: readonly SampleRecord[]): string {
   const withPages = records.filter((record) => record.pages.size > 0).length;
   const pages = records.reduce((sum, record) => sum + record.pages.size, 0);
   return `${[

@@ -1,8 +1,8 @@
 /** Page URLs: which of the table's rows may be passed on, which domain and which page type each belongs to. */
 import { keyFromHost } from '../../src/domain/host-key.ts';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
-import type { Mapping, PageRule } from './mapping.ts';
-import { readLines } from './sources.ts';
+import type { PageRule, SourceMapping } from './mapping.ts';
+import { sourceLines } from './sources.ts';
 
 export interface PageFact {
   readonly source: string;
@@ -47,11 +47,11 @@ function domainOf(given: string, url: URL, many: ReadonlySet<string>): string | 
 }
 
 /** The rows of the page table that the mapping admits. Only rows of a listed source are looked at. */
-export function readPages(root: string, mapping: Mapping): PageFact[] {
+export function pageFacts(root: string, mapping: SourceMapping): PageFact[] {
   const many = new Set(mapping.pages.hosts_of_many);
   const facts: PageFact[] = [];
   const hosts = new Map<string, Set<string>>();
-  for (const line of readLines(root, 'page-sources/page-urls.tsv.gz').slice(1)) {
+  for (const line of sourceLines(root, 'page-sources/page-urls.tsv.gz').slice(1)) {
     const [source = '', kind = '', evidence = '', , given = '', text = ''] = line.split('\t');
     if (mapping.sources[source] === undefined || text.length > URL_MAX_LENGTH) continue;
     const url = URL.parse(text);

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
 import { isLanguage } from '../../src/record/language-codes.ts';
-import type { CategoryRule, Mapping } from './mapping.ts';
+import type { CategoryRule, SourceMapping } from './mapping.ts';
 
 export interface Fact {
   readonly source: string;
@@ -19,7 +19,7 @@ function readText(root: string, path: string): string {
   return (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8');
 }
 
-export function readLines(root: string, path: string): string[] {
+export function sourceLines(root: string, path: string): string[] {
   return readText(root, path)
     .split('\n')
     .map((line) => line.replace(/\r$/, ''))
@@ -28,12 +28,12 @@ export function readLines(root: string, path: string): string[] {
 
 /** The lines below the heading, split at a separator; none of the files used here quotes a separator in the columns read. */
 function readRows(root: string, path: string, separator: string): string[][] {
-  return readLines(root, path)
+  return sourceLines(root, path)
     .slice(1)
     .map((line) => line.split(separator));
 }
 
-type Categories = Mapping['categories'];
+type Categories = SourceMapping['categories'];
 
 function whole(categories: Categories, source: string): CategoryRule {
   return categories[source]?.['*'] ?? {};
@@ -59,7 +59,7 @@ function* universityFacts(root: string, categories: Categories): Generator<Fact>
 
 function* disposableFacts(root: string, categories: Categories): Generator<Fact> {
   const category = whole(categories, 'disposable');
-  for (const domain of readLines(root, 'categories/disposable-email-domains.txt.gz')) {
+  for (const domain of sourceLines(root, 'categories/disposable-email-domains.txt.gz')) {
     yield { source: 'disposable', domain, category };
   }
 }
@@ -93,11 +93,11 @@ export function* newscatcherFacts(root: string, categories: Categories): Generat
 }
 
 /** Personal sites in English, that being the list's entry rule. A host that carries more than three of them is a host of many. */
-export function* smallwebFacts(root: string, mapping: Mapping): Generator<Fact> {
+export function* smallwebFacts(root: string, mapping: SourceMapping): Generator<Fact> {
   const category = whole(mapping.categories, 'smallweb');
   const many = new Set(mapping.pages.hosts_of_many);
   const counts = new Map<string, number>();
-  for (const feed of readLines(root, 'lang/smallweb-english-feeds.txt.gz')) {
+  for (const feed of sourceLines(root, 'lang/smallweb-english-feeds.txt.gz')) {
     const host = /^https?:\/\/([^/?#]+)/i.exec(feed)?.[1];
     if (host !== undefined) counts.set(host, (counts.get(host) ?? 0) + 1);
   }
@@ -154,7 +154,7 @@ function domainsOfList(
 export function* domainListFacts(root: string, categories: Categories): Generator<Fact> {
   const lists = new Map<string, ListRule[]>();
   const advertising: string[] = [];
-  for (const line of readLines(root, 'categories/v2fly-domain-list.tsv.gz')) {
+  for (const line of sourceLines(root, 'categories/v2fly-domain-list.tsv.gz')) {
     const [name = '', text = ''] = line.split('\t');
     const rule = readListRule(text);
     if (rule === undefined) continue;
@@ -174,7 +174,7 @@ function* mozFacts(root: string): Generator<Fact> {
 }
 
 /** All facts but the pages, strongest source first: of two values for one field, the first stays. */
-export function* allFacts(root: string, mapping: Mapping): Generator<Fact> {
+export function* allFacts(root: string, mapping: SourceMapping): Generator<Fact> {
   yield* newscatcherFacts(root, mapping.categories);
   yield* universityFacts(root, mapping.categories);
   yield* domainListFacts(root, mapping.categories);

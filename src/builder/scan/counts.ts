@@ -3,13 +3,13 @@
 /** Counts by name; only what was seen is there. */
 export type Counts = Record<string, number>;
 
-export function count(counts: Counts, name: string, by = 1): void {
+export function increment(counts: Counts, name: string, by = 1): void {
   counts[name] = (counts[name] ?? 0) + by;
 }
 
 /** Adds one table of counts to another. */
 export function addCounts(to: Counts, from: Readonly<Counts>): void {
-  for (const [name, number] of Object.entries(from)) count(to, name, number);
+  for (const [name, number] of Object.entries(from)) increment(to, name, number);
 }
 
 /** The same counts, the largest first, equal ones by name. */

@@ -20,7 +20,7 @@ import type { VocabularyScope } from '../../record/vocabulary.ts';
 import type { SpillWriter } from '../arrange/spill.ts';
 import { RejectsWriter } from '../files/rejects-file.ts';
 import type { BlockQueue, BlockSpace, QueuedBlock } from './block-queue.ts';
-import { type Counts, count } from './counts.ts';
+import { type Counts, increment } from './counts.ts';
 import { FastScanner } from './fast-scanner.ts';
 import type { RankSet } from './rank-set.ts';
 
@@ -78,13 +78,13 @@ class EntrySink implements LineSink {
   line(buffer: Buffer, start: number, end: number, number: number): void {
     this.records += 1;
     if (this.#scanner.scan(buffer, start, end)) {
-      for (const repair of this.#scanner.repairs) count(this.repairs, repair);
+      for (const repair of this.#scanner.repairs) increment(this.repairs, repair);
       this.#store(number);
       return;
     }
     const parsed = parseEntry(buffer.subarray(start, end), this.#setup.scope);
     for (const reject of parsed.rejects) this.#reject(number, reject);
-    for (const repair of parsed.repairs) count(this.repairs, repair);
+    for (const repair of parsed.repairs) increment(this.repairs, repair);
     if (parsed.entry === undefined) return;
     fieldsFromEntry(parsed.entry, this.#fields);
     this.#store(number);
@@ -96,11 +96,11 @@ class EntrySink implements LineSink {
   }
 
   repair(name: string): void {
-    count(this.repairs, name);
+    increment(this.repairs, name);
   }
 
   #reject(line: number, reject: Reject): void {
-    count(this.rejects, reject.reason);
+    increment(this.rejects, reject.reason);
     this.rejectsWriter.add(this.part, line, reject);
   }
 

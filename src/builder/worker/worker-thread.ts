@@ -1,14 +1,14 @@
 /** The main module of a worker thread: takes calls from worker-pool.ts, one at a time. */
 import { workerData } from 'node:worker_threads';
 import { fromSystem } from '../../errors.ts';
-import { type Answer, answerCalls } from '../../platform/threads.ts';
+import { answerCalls, type CallResult } from '../../platform/threads.ts';
 import { LocalWorker } from './build-worker.ts';
 import type { WorkerCall, WorkerSetup } from './worker-messages.ts';
 
 const setup = workerData as WorkerSetup;
 const worker = new LocalWorker(setup);
 
-async function answer(call: WorkerCall): Promise<Answer> {
+async function answer(call: WorkerCall): Promise<CallResult> {
   switch (call.method) {
     case 'train':
       return { value: await worker.train(), transfer: [] };

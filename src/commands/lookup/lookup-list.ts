@@ -6,7 +6,7 @@ import { COMMA, LINE_FEED } from '../../bytes/ascii.ts';
 import { parseTarget } from '../../domain/target.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import { fromSystem } from '../../errors.ts';
-import { type Index, NOT_FOUND } from '../../index/read.ts';
+import { type Index, NO_RECORD } from '../../index/read.ts';
 
 /** Read at once, and looked up between two looks at what is waiting to be written. */
 const READ_SIZE_BYTES = 1 << 16;
@@ -129,9 +129,9 @@ class AnswerLines implements LineSink {
       this.#writeBad(number, `"input":${quote(value)},`, target.problem);
       return;
     }
-    const handle = target.classifiable ? this.#index.find(target.key) : NOT_FOUND;
+    const handle = target.classifiable ? this.#index.find(target.key) : NO_RECORD;
     this.#writeText(`{"input":${quote(value)}`);
-    if (handle === NOT_FOUND) {
+    if (handle === NO_RECORD) {
       this.notFound += 1;
       this.#writeText(`,"domain":${quote(target.key)},"found":false,"page_types":{}}`);
     } else {

@@ -20,7 +20,7 @@ export function withLedgerOptions(command: Command): Command {
 }
 
 /** Who is named in the audit table. */
-export const actorOf = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
+export const actorOption = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
 
 /**
  * Opens the ledger for one task, and closes it whatever happens.
@@ -34,14 +34,14 @@ export async function withLedger<T>(
   create = false,
 ): Promise<T> {
   const config = await configToWrite(options);
-  const { ledgerPlace, statePaths } = await import('../../config/paths.ts');
+  const { ledgerLocation, statePaths } = await import('../../config/paths.ts');
   const { openLedger } = await import('../../ledger/open.ts');
-  const { loadCatalogue } = await import('../../ledger/plans.ts');
+  const { loadCatalog } = await import('../../ledger/plans.ts');
   const ledger = await openLedger({
-    ...ledgerPlace(config),
+    ...ledgerLocation(config),
     keyFile: statePaths(config).ledgerKeyFile,
-    actor: actorOf(options),
-    plans: () => loadCatalogue(config.state_dir),
+    actor: actorOption(options),
+    plans: () => loadCatalog(config.state_dir),
     create,
   });
   try {

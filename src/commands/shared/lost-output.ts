@@ -9,7 +9,7 @@ const LINK = 'A new link: `pagegate console link`.';
 const SERVER = 'What the server does: `pagegate status`.';
 
 /** Where to see what a command did that is not to be run again just to see its result. */
-export const AFTERWARDS: Readonly<Record<string, string>> = {
+export const WHERE_TO_LOOK: Readonly<Record<string, string>> = {
   build: FILES,
   refresh: SERVED,
   'drop manifest': FILES,
@@ -43,11 +43,11 @@ export const AFTERWARDS: Readonly<Record<string, string>> = {
 };
 
 /** The words that lead to a command. */
-export const nameOf = (command: Command): string =>
-  command.parent?.parent == null ? command.name() : `${nameOf(command.parent)} ${command.name()}`;
+export const commandName = (command: Command): string =>
+  command.parent?.parent == null ? command.name() : `${commandName(command.parent)} ${command.name()}`;
 
 /** What to do when the result of this command could not be printed. */
 export function adviceAfter(command: Command): string {
-  const look = AFTERWARDS[nameOf(command)];
+  const look = WHERE_TO_LOOK[commandName(command)];
   return look === undefined ? 'Run the command again.' : `The command has done its work; do not repeat it. ${look}`;
 }

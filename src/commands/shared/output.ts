@@ -5,8 +5,6 @@ import { printable, UNPRINTABLE } from '../../platform/printable.ts';
 import { type Progress, type ProgressView, percentOf } from '../../progress.ts';
 import { OutputClosed, writeOut } from './streams.ts';
 
-export { printable };
-
 /** The same with the line ends kept, for text of our own that quotes others. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');

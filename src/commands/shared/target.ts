@@ -1,5 +1,5 @@
 /** A domain or URL on the command line. */
-import { errorOf, parseTarget, remedyFor, type Target } from '../../domain/target.ts';
+import { errorCodeOf, parseTarget, remedyFor, type Target } from '../../domain/target.ts';
 import { PagegateError } from '../../errors.ts';
 
 /** Longer values are cut in messages. */
@@ -11,7 +11,7 @@ export function targetFrom(input: string): Target {
   if (!('problem' in target)) return target;
   const { problem: reason } = target;
   const shown = input.length > ECHO_MAX_LENGTH ? `${input.slice(0, ECHO_MAX_LENGTH)}…` : input;
-  const code = errorOf(reason);
+  const code = errorCodeOf(reason);
   if (code === 'input_too_long') throw new PagegateError(code, `Got ${JSON.stringify(shown)}.`, { input: shown });
   const got = `Got ${JSON.stringify(shown)} (${reason}). ${remedyFor(reason)}`;
   throw new PagegateError(code, got, { input: shown, reason });

@@ -1,10 +1,10 @@
 /** Checks settings against their schema, fills in its defaults, and says in words what is wrong, setting by setting. */
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../../errors.ts';
-import { shown } from '../../json/schema-problem.ts';
-import { SELDOM_ASKED_SCHEMA } from '../../json/shipped-schemas.ts';
+import { shortJson } from '../../json/schema-problem.ts';
+import { SELDOM_USED_SCHEMA_OPTIONS } from '../../json/shipped-schemas.ts';
 import { parseNetwork } from '../../network/address.ts';
-import { configSchema, type Setting, settings, typesOf, valuesOf } from '../schema.ts';
+import { configSchema, describeValues, type Setting, settings, typesOfSetting } from '../schema.ts';
 import { type Tree, valueAt } from './setting-tree.ts';
 
 /** What messages call the environment as a source. */
@@ -29,7 +29,7 @@ function check(tree: Tree, source: string): void {
     allowUnionTypes: true,
     useDefaults: true,
     verbose: true,
-    ...SELDOM_ASKED_SCHEMA,
+    ...SELDOM_USED_SCHEMA_OPTIONS,
   }).compile<Tree>(configSchema);
   const lines = validator(tree)
     ? [...nulProblems(tree, source), ...networkProblems(tree, source)]
@@ -92,16 +92,16 @@ function describe(error: ErrorObject, source: string): string {
   const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
   const unknown = error.params['additionalProperty'];
   if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
-  return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shown(error.data)}`;
+  return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shortJson(error.data)}`;
 }
 
 function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {
   if (keyword === 'minLength') return 'a text that is not empty';
   if (keyword === 'pattern') return `a text of the form ${params['pattern']}`;
-  if (keyword === 'type' && setting !== undefined && !typesOf(setting.schema).some((type) => NESTED.has(type)))
-    return valuesOf(setting.schema);
+  if (keyword === 'type' && setting !== undefined && !typesOfSetting(setting.schema).some((type) => NESTED.has(type)))
+    return describeValues(setting.schema);
   if (['minimum', 'maximum', 'enum', 'const'].includes(keyword) && setting !== undefined)
-    return valuesOf(setting.schema);
+    return describeValues(setting.schema);
   return keyword === 'type' ? String(params['type']) : `that it ${message}`;
 }
 

@@ -1,7 +1,7 @@
 /** Which lines of the decision log are wanted. */
 
 /** A line of the decision log, as `decision_log` writes it; where the URL is masked there is no `url`. */
-export interface Decision {
+export interface LoggedDecision {
   /** RFC 3339, in milliseconds, UTC. */
   readonly time: string;
   readonly id: string;
@@ -32,7 +32,7 @@ export interface DecisionFilter {
 }
 
 /** Whether a line is one that is wanted, but for its time. */
-export function isWanted(line: Decision, { verdict, account, domain, rule }: DecisionFilter): boolean {
+export function isWanted(line: LoggedDecision, { verdict, account, domain, rule }: DecisionFilter): boolean {
   return (
     (verdict === undefined || line.verdict === verdict) &&
     (account === undefined || line.account === account) &&
@@ -54,7 +54,7 @@ export function needles({ verdict, account, domain, rule }: DecisionFilter): Buf
 }
 
 /** A line as an object; undefined where it is none of ours, or half of one. */
-export function parseDecision(text: string): Decision | undefined {
+export function parseDecision(text: string): LoggedDecision | undefined {
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -62,8 +62,8 @@ export function parseDecision(text: string): Decision | undefined {
     return undefined;
   }
   if (typeof value !== 'object' || value === null) return undefined;
-  const line = value as { readonly [name in keyof Decision]?: unknown };
-  const matched = line.matched as { readonly [name in keyof Decision['matched']]?: unknown } | null | undefined;
+  const line = value as { readonly [name in keyof LoggedDecision]?: unknown };
+  const matched = line.matched as { readonly [name in keyof LoggedDecision['matched']]?: unknown } | null | undefined;
   const texts = [
     line.time,
     line.id,
@@ -84,5 +84,5 @@ export function parseDecision(text: string): Decision | undefined {
     texts.every((one) => typeof one === 'string') &&
     typeof line.found === 'boolean' &&
     typeof line.latency_ms === 'number';
-  return isWhole ? (value as Decision) : undefined;
+  return isWhole ? (value as LoggedDecision) : undefined;
 }

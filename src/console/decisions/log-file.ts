@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { LINE_FEED } from '../../bytes/ascii.ts';
 import { LIMITS } from '../../limits.ts';
-import { type Decision, type DecisionFilter, isWanted, needles, parseDecision } from './filter.ts';
+import { type DecisionFilter, isWanted, type LoggedDecision, needles, parseDecision } from './filter.ts';
 
 const FIRST_CHUNK_BYTES = 64 * 1024;
 /** Where nothing is found, more is read at a time. */
@@ -31,7 +31,7 @@ export const ALL_READ = '';
 /** Reads a file from the end. */
 export class LogCursor {
   /** Wanted lines that were read and not taken yet, the latest first. */
-  readonly found: Decision[] = [];
+  readonly found: LoggedDecision[] = [];
   /** Everything later was read. */
   readTo: string;
   readonly #path: string;
@@ -134,7 +134,7 @@ export class LogCursor {
   #take(bytes: Buffer): void {
     if (bytes.length === 0) return;
     const first = timeOf(bytes, 0);
-    const found: Decision[] = [];
+    const found: LoggedDecision[] = [];
     const consider = (begin: number, end: number): void => {
       const line = parseDecision(bytes.toString('utf8', begin, end));
       if (line === undefined || !isWanted(line, this.#filter)) return;

@@ -3,7 +3,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Decision, DecisionFilter } from './filter.ts';
+import type { DecisionFilter, LoggedDecision } from './filter.ts';
 import { ALL_READ, CHUNK_MAX_BYTES, LogCursor, UNREAD } from './log-file.ts';
 
 /** A rotated file is named after the time of its last line. */
@@ -12,7 +12,7 @@ const NAME = /^decisions-\d{1,4}\.(?:(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3
 const READERS_MAX = LIMITS.consoleSearches.value;
 
 /** Where a page of lines ended; the next one begins behind it. */
-export interface Place {
+export interface LogPosition {
   readonly time: string;
   /** Of the last line that was shown; empty where the search ended between two lines. */
   readonly id: string;
@@ -60,7 +60,7 @@ export class DecisionLogs {
    * @param behind goes on behind this place
    * @throws PagegateError console_busy when too many read already
    */
-  async *read(filter: DecisionFilter, behind?: Place): AsyncGenerator<Decision | Searched> {
+  async *read(filter: DecisionFilter, behind?: LogPosition): AsyncGenerator<LoggedDecision | Searched> {
     this.assertFree();
     this.#readers += 1;
     const to = behind === undefined || (filter.to !== undefined && filter.to < behind.time) ? filter.to : behind.time;

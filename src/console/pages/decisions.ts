@@ -2,8 +2,8 @@
 
 import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
-import type { Decision, DecisionFilter } from '../decisions/filter.ts';
-import { type Place, Searched } from '../decisions/logs.ts';
+import type { DecisionFilter, LoggedDecision } from '../decisions/filter.ts';
+import { type LogPosition, Searched } from '../decisions/logs.ts';
 import { csvLine } from '../web/csv.ts';
 import { field, textOf, timeFields, timesOf, wrongFilter } from '../web/filter-fields.ts';
 import { type Html, html, type Value } from '../web/html.ts';
@@ -45,7 +45,7 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
 }
 
 /** @throws HttpRefusal 400 */
-function placeOf({ query }: SignedVisit): Place | undefined {
+function placeOf({ query }: SignedVisit): LogPosition | undefined {
   const text = query.get('behind');
   if (text === '') return undefined;
   const [time = '', id = ''] = text.split('_', 2);
@@ -56,7 +56,7 @@ function placeOf({ query }: SignedVisit): Place | undefined {
 
 interface Wanted {
   readonly filter: DecisionFilter;
-  readonly place: Place | undefined;
+  readonly place: LogPosition | undefined;
 }
 
 /** What a page or a file is to hold, read before anything of it is sent. @throws HttpRefusal 400, PagegateError console_busy */
@@ -73,9 +73,9 @@ function address(visit: SignedVisit, page: string, changes: Readonly<Record<stri
   return `${visit.app.config.console.base_path}${page}?${fields}`;
 }
 
-const urlOf = ({ url, scheme, host, path }: Decision): string => url ?? `${scheme}://${host}${path}`;
+const urlOf = ({ url, scheme, host, path }: LoggedDecision): string => url ?? `${scheme}://${host}${path}`;
 
-function row(visit: SignedVisit, line: Decision): Html {
+function row(visit: SignedVisit, line: LoggedDecision): Html {
   const base = visit.app.config.console.base_path;
   const { account, matched, domain, verdict } = line;
   const only = (name: string, value: string): Html =>
@@ -202,7 +202,7 @@ async function* exported(
   visit: SignedVisit,
   { filter }: Wanted,
   first: string,
-  line: (decision: Decision) => string,
+  line: (decision: LoggedDecision) => string,
 ): AsyncGenerator<string> {
   yield first;
   let text = '';
@@ -233,7 +233,7 @@ const CSV_COLUMNS = [
   'decision',
 ];
 
-const csvOf = (line: Decision): string =>
+const csvOf = (line: LoggedDecision): string =>
   csvLine([
     line.time,
     line.account,
@@ -262,7 +262,7 @@ function csv(visit: SignedVisit): Download {
 
 function ndjson(visit: SignedVisit): Download {
   const wanted = wantedOf(visit);
-  const line = (decision: Decision): string => `${JSON.stringify(decision)}\n`;
+  const line = (decision: LoggedDecision): string => `${JSON.stringify(decision)}\n`;
   return {
     kind: 'download',
     name: 'decisions.ndjson',

@@ -1,13 +1,13 @@
 /** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
 
-import { isLasting } from '../../ledger/key-validity.ts';
+import { isLastingKey } from '../../ledger/key-validity.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import { type ActionInput, issued, keyField, overlapField, revoke, rotate, showKey } from './account-actions.ts';
 import { keyTable, planFacts } from './account-parts.ts';
 import { daysOf, told, withLag } from './accounts.ts';
-import { actorOf } from './sign-in.ts';
+import { sessionActor } from './sign-in.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {
@@ -20,7 +20,7 @@ async function show(visit: SignedVisit): Promise<Page> {
       csv: `${here}/usage.csv`,
     });
     // Whoever has an old key must not come to the new one by it.
-    const mayChange = view.keys.some((key) => key.id === session.keyId && isLasting(key));
+    const mayChange = view.keys.some((key) => key.id === session.keyId && isLastingKey(key));
     const isSuspended = view.account.state !== 'active';
     return html`${planFacts(view)}${isSuspended && html`<p>Lookups are refused (403) until the account is activated: ask whoever runs this pagegate.</p>`}
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
@@ -63,7 +63,7 @@ function act(
     const { app, session, form: fields } = visit;
     const { ledgerFile } = app.paths;
     const done = app.accounts.change(
-      actorOf(session),
+      sessionActor(session),
       async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
       { actingKeyId: session.keyId ?? 0 },
     );

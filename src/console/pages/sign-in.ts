@@ -126,19 +126,19 @@ async function setPassword({ app, session, form: fields, address }: SignedVisit)
 
 function signOut({ app, session }: SignedVisit): Reply {
   app.store.sessions.end(session.hash);
-  app.store.events.note(actorOf(session), 'sign_out', '');
+  app.store.events.note(sessionActor(session), 'sign_out', '');
   return { kind: 'redirect', to: '/sign-in', session: '' };
 }
 
 function signOutOthers({ app, session }: SignedVisit): Reply {
   const ended = app.store.sessions.endOthers(session);
-  app.store.events.note(actorOf(session), 'sign_out.others', counted(ended, 'session'));
+  app.store.events.note(sessionActor(session), 'sign_out.others', counted(ended, 'session'));
   const text = `${counted(ended, 'other session')} ended.`;
   return { kind: 'redirect', to: '/you', notice: { tone: 'good', text } };
 }
 
 /** Who is named in the audit: an account by its name, so that nobody takes it for a user of that name. */
-export const actorOf = ({ role, name }: SignedVisit['session']): string =>
+export const sessionActor = ({ role, name }: SignedVisit['session']): string =>
   role === 'account' ? `account:${name}` : name;
 
 export const SIGN_IN_ROUTES: readonly Route[] = [

@@ -1,11 +1,11 @@
 /** Try a URL: the verdict, every layer, the record. Nothing is charged, nothing is sent anywhere. */
 import { PagegateError } from '../../errors.ts';
-import type { Judgment } from '../try-verdict.ts';
+import type { TriedVerdict } from '../try-verdict.ts';
 import { type Html, html } from '../web/html.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
 import { count, empty, facts, table, verdictMark } from '../web/widgets.ts';
 
-function layers({ explanation }: Judgment): Html {
+function layers({ explanation }: TriedVerdict): Html {
   const rows = explanation.steps.map(({ step, says, matches, decides, reached }) => [
     step,
     html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
@@ -14,7 +14,7 @@ function layers({ explanation }: Judgment): Html {
   return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: 'Part in it' }], rows);
 }
 
-function record(judgment: Judgment): Html {
+function record(judgment: TriedVerdict): Html {
   const { record, domain, generation } = judgment;
   if (generation === undefined)
     return empty('No index is served yet, so no domain is classified. Bring the first with pagegate refresh.');
@@ -32,7 +32,7 @@ function record(judgment: Judgment): Html {
 }
 
 /** Only when asked for: it takes a whole policy to compile. */
-function proposal({ app, query }: SignedVisit, judgment: Judgment): Html {
+function proposal({ app, query }: SignedVisit, judgment: TriedVerdict): Html {
   if (query.get('propose') !== '1') {
     const asked = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
     return html`<p class="actions"><a class="button plain" href="${app.config.console.base_path}try?${String(asked)}">Propose an entry for the policy</a></p>`;

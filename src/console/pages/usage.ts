@@ -2,8 +2,9 @@
 import { counted } from '../../counted.ts';
 import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { type UsageDay, usageBehind, usageByDay } from '../../ledger/usage.ts';
+import { type UsageDay, usageAfter, usageByDay } from '../../ledger/usage.ts';
 import { LIMITS } from '../../limits.ts';
+import { DAY_MS } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
 import { csvLine, oneChunk } from '../web/csv.ts';
 import { type Html, html } from '../web/html.ts';
@@ -11,7 +12,6 @@ import { plot } from '../web/plots.ts';
 import type { Download } from '../web/route.ts';
 import { count, empty, mark, percent, type Tone } from '../web/widgets.ts';
 
-const DAY_MS = 86_400_000;
 const PACE_DAYS = 7;
 const WARN_SHARE = 0.8;
 const USAGE_DAYS_MAX = LIMITS.usageDays.value;
@@ -171,7 +171,7 @@ export function usageCsvOfAll({ accounts }: ConsoleContext): Download {
   const read = async function* (): AsyncGenerator<string> {
     yield csvLine(CSV_COLUMNS);
     for (let after = ''; ; ) {
-      const some = await accounts.readIfAny((ledger) => usageBehind(ledger, after));
+      const some = await accounts.readIfAny((ledger) => usageAfter(ledger, after));
       if (some === undefined) return;
       yield toCsv(some.days);
       after = some.last;

@@ -7,7 +7,7 @@ import type { ServerStatus } from '../../server/status.ts';
 import type { Sample } from '../store/time-series.ts';
 
 /** A line of the primary's log that is more than information. */
-export interface Warning {
+export interface LoggedWarning {
   /** RFC 3339. */
   readonly time: string;
   readonly event: LogEvent;
@@ -15,7 +15,7 @@ export interface Warning {
 }
 
 /** What the console asks the primary, and what it gets. */
-export interface Answers {
+export interface PrimaryAnswers {
   readonly status: ServerStatus;
   readonly snapshot: MetricsSnapshot;
   /** Prometheus text. */
@@ -23,10 +23,10 @@ export interface Answers {
   /** The minutes that the primary still knows, oldest first. */
   readonly samples: readonly Sample[];
   /** The latest warnings, oldest first. */
-  readonly warnings: readonly Warning[];
+  readonly warnings: readonly LoggedWarning[];
 }
 
-export type Question = keyof Answers;
+export type PrimaryQuestion = keyof PrimaryAnswers;
 
 export type ToConsole =
   | { readonly type: 'start'; readonly config: Config }
@@ -38,4 +38,4 @@ export type FromConsole =
   | { readonly type: 'listening'; readonly address: string }
   /** What the primary logs. */
   | { readonly type: 'failed'; readonly failure: ReturnType<typeof failureFields> }
-  | { readonly type: 'ask'; readonly id: number; readonly question: Question };
+  | { readonly type: 'ask'; readonly id: number; readonly question: PrimaryQuestion };

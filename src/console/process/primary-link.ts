@@ -1,6 +1,6 @@
-/** The console's link to the primary. Answers are kept for a second: however many pages ask, the primary answers once. */
+/** The console's link to the primary. PrimaryAnswers are kept for a second: however many pages ask, the primary answers once. */
 import { ShortCache } from '../short-cache.ts';
-import type { Answers, FromConsole, Question } from './messages.ts';
+import type { FromConsole, PrimaryAnswers, PrimaryQuestion } from './messages.ts';
 
 const KEPT_MS = 1_000;
 const TIMEOUT_MS = 5_000;
@@ -22,8 +22,8 @@ export class PrimaryLink {
   }
 
   /** Rejects where the primary does not answer in time. */
-  ask<Q extends Question>(question: Q): Promise<Answers[Q]> {
-    return this.#kept.get(question, KEPT_MS, () => this.#ask(question) as Promise<Answers[Q]>);
+  ask<Q extends PrimaryQuestion>(question: Q): Promise<PrimaryAnswers[Q]> {
+    return this.#kept.get(question, KEPT_MS, () => this.#ask(question) as Promise<PrimaryAnswers[Q]>);
   }
 
   onAnswer(id: number, answer: unknown, failure: string | undefined): void {
@@ -33,7 +33,7 @@ export class PrimaryLink {
     else pending?.reject(new Error(failure));
   }
 
-  async #ask(question: Question): Promise<unknown> {
+  async #ask(question: PrimaryQuestion): Promise<unknown> {
     this.#lastId += 1;
     const id = this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();

@@ -2,7 +2,7 @@
 import { type Html, html, type Value } from './html.ts';
 import { count, table } from './widgets.ts';
 
-export interface Layer {
+export interface PlotSeries {
   readonly name: string;
   /** A class of the style sheet: `allow`, `flag`, `deny`, `line`, `quota`. */
   readonly color: string;
@@ -13,7 +13,7 @@ export interface Plot {
   /** What is drawn, in a sentence: for those who do not see it. */
   readonly label: string;
   readonly kind: 'stack' | 'lines' | 'bars';
-  readonly layers: readonly Layer[];
+  readonly layers: readonly PlotSeries[];
   /** Below the plot, evenly spaced: the first at its beginning, the last at its end. */
   readonly ticks: readonly Value[];
   /** How a value is written. */
@@ -71,7 +71,7 @@ ${limit !== undefined && html`<path class="limit" d="M0 ${short(y(limit.value))}
   )}</details></figure>`;
 }
 
-function stack(layers: readonly Layer[], columns: number, y: (value: number) => number): Html[] {
+function stack(layers: readonly PlotSeries[], columns: number, y: (value: number) => number): Html[] {
   const step = WIDTH / columns;
   const base = new Array<number>(columns).fill(0);
   return layers.map(({ color, values }) => {
@@ -89,7 +89,7 @@ function stack(layers: readonly Layer[], columns: number, y: (value: number) => 
   });
 }
 
-function bars(layers: readonly Layer[], columns: number, y: (value: number) => number): Html[] {
+function bars(layers: readonly PlotSeries[], columns: number, y: (value: number) => number): Html[] {
   const step = WIDTH / columns;
   const gap = Math.min(2, step / 5);
   return layers.map(({ color, values }) => {
@@ -102,7 +102,7 @@ function bars(layers: readonly Layer[], columns: number, y: (value: number) => n
   });
 }
 
-function lines(layers: readonly Layer[], columns: number, y: (value: number) => number): Html[] {
+function lines(layers: readonly PlotSeries[], columns: number, y: (value: number) => number): Html[] {
   const step = WIDTH / columns;
   return layers.map(({ color, values }) => {
     let isOpen = false;

@@ -1,17 +1,8 @@
 /** Reads what pagegate answered. Anything but a complete 200 with a known verdict about the right domain is a failure. */
-import type { GuardVerdict } from '../refusal.ts';
-import { GUARD_IDS, type GuardId } from '../refusal.ts';
+import { type Decision, GUARD_IDS, type GuardId } from '../refusal.ts';
 
 /** A verdict that may be kept: what a decision says, without the request it was asked for. */
-export interface Judgment {
-  readonly verdict: GuardVerdict;
-  readonly layer: string;
-  readonly id: string;
-  readonly note: string;
-  readonly domain: string;
-  readonly found: boolean;
-  readonly data: string;
-}
+export type Judgment = Pick<Decision, 'verdict' | 'layer' | 'id' | 'note' | 'domain' | 'found' | 'data'>;
 
 /** What an answer tells of a domain that bears on verdicts. */
 export interface Facts {
@@ -27,7 +18,7 @@ export interface Answer extends Judgment {
   readonly retryMs?: number;
 }
 
-export interface Reply {
+export interface HttpReply {
   readonly status: number;
   readonly data: string;
   readonly retryAfter: string;
@@ -59,7 +50,7 @@ function plain(text: unknown, lengthMax = 600): string {
 }
 
 /** Makes an answer of a reply to the question about `url`. */
-export function readAnswer(reply: Reply, url: string): Answer {
+export function readAnswer(reply: HttpReply, url: string): Answer {
   const { status } = reply;
   const body = objectIn(reply.body);
   if (status !== 200) {

@@ -8,7 +8,7 @@ import type { Agent, IncomingMessage } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLoopback } from '../../network/address.ts';
 import { http, https } from '../../platform/http.ts';
-import { type Answer, failure, type Reply, readAnswer } from './answer.ts';
+import { type Answer, failure, type HttpReply, readAnswer } from './answer.ts';
 
 /** A larger answer is not one of pagegate's. */
 const ANSWER_MAX_BYTES = 1024 * 1024;
@@ -124,7 +124,7 @@ export class Endpoint {
   }
 }
 
-function replyOf(response: IncomingMessage, body: string): Reply {
+function replyOf(response: IncomingMessage, body: string): HttpReply {
   const { 'x-pagegate-data': data, 'retry-after': retryAfter } = response.headers;
   return { status: response.statusCode ?? 0, data: [data].flat()[0] ?? '', retryAfter: retryAfter ?? '', body };
 }

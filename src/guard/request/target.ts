@@ -2,7 +2,7 @@
 import { type Dispatcher, errors } from 'undici';
 import { methodsOf, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
-export interface Target {
+export interface RequestTarget {
   readonly url: URL;
   readonly headers: readonly (readonly [string, string])[];
   readonly methods: readonly string[];
@@ -14,7 +14,9 @@ export interface Target {
  *
  * @throws InvalidArgumentError where the headers are a list of odd length
  */
-export function readTarget(options: Dispatcher.DispatchOptions): Target | 'request_target' | 'host_header' {
+export function readRequestTarget(
+  options: Dispatcher.DispatchOptions,
+): RequestTarget | 'request_target' | 'host_header' {
   const url = urlOf(options);
   if (url === undefined) return 'request_target';
   for (const [name, value] of Object.entries(options.query ?? {})) {

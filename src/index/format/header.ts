@@ -143,7 +143,7 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
     );
   }
   const check = (what: string, found: number | bigint, expected: number | bigint): void => {
-    if (found !== expected) throw corrupt(path, 'header', `${what} is ${found}, expected ${expected}`);
+    if (found !== expected) throw indexCorrupt(path, 'header', `${what} is ${found}, expected ${expected}`);
   };
   check('the checksum', raw.checksum, raw.computedChecksum);
   check('the header size', raw.headerSize, HEADER_SIZE_BYTES);
@@ -151,16 +151,16 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
   check('the first seed', raw.seedA, SEED_A);
   check('the second seed', raw.seedB, SEED_B);
   check('the block size', raw.blockSize, BLOCK_SIZE_BYTES);
-  if (raw.reserved.some((byte) => byte !== 0)) throw corrupt(path, 'header', 'reserved bytes are not zero');
+  if (raw.reserved.some((byte) => byte !== 0)) throw indexCorrupt(path, 'header', 'reserved bytes are not zero');
   if (raw.bucketCount < 1 || raw.bucketCount > BUCKETS_MAX)
-    throw corrupt(path, 'header', `there are ${raw.bucketCount} buckets`);
+    throw indexCorrupt(path, 'header', `there are ${raw.bucketCount} buckets`);
   const { dictionary, directory, payload, blocks, metadata } = raw.sections;
   const mostRecords = raw.bucketCount * RECORDS_PER_BUCKET_MAX;
   if (raw.recordCount > mostRecords)
-    throw corrupt(path, 'header', `there are ${raw.recordCount} records, the buckets hold at most ${mostRecords}`);
+    throw indexCorrupt(path, 'header', `there are ${raw.recordCount} records, the buckets hold at most ${mostRecords}`);
   check('the size of the directory', directory.size, raw.bucketCount * BUCKET_SIZE_BYTES);
   const checkSize = (name: string, size: number, most: number): void => {
-    if (size > most) throw corrupt(path, 'header', `the ${name} has ${size} bytes, at most ${most} are possible`);
+    if (size > most) throw indexCorrupt(path, 'header', `the ${name} has ${size} bytes, at most ${most} are possible`);
   };
   checkSize('dictionary', dictionary.size, TABLES_MAX_BYTES);
   checkSize('payload', payload.size, PAYLOAD_MAX_BYTES);
@@ -176,6 +176,6 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
 }
 
 /** An index_corrupt that names the part of the file. */
-export function corrupt(path: string, where: string, what: string): PagegateError {
+export function indexCorrupt(path: string, where: string, what: string): PagegateError {
   return new PagegateError('index_corrupt', `${path}: in the ${where}, ${what}.`, { path, where });
 }

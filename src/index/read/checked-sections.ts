@@ -2,7 +2,7 @@
 import { PagegateError } from '../../errors.ts';
 import { xxh64 } from '../format/checksum.ts';
 import { decodeDictionary } from '../format/dictionary.ts';
-import { corrupt, decodeHeader, type Header, validateHeader } from '../format/header.ts';
+import { decodeHeader, type Header, indexCorrupt, validateHeader } from '../format/header.ts';
 import { HEADER_SIZE_BYTES, MAGIC } from '../format/layout.ts';
 import { decodeMetadata } from '../format/metadata.ts';
 import { type IndexSource, readBytes } from './index-source.ts';
@@ -18,7 +18,7 @@ export function readHeader(source: IndexSource): Header {
   const bytes = readBytes(source, 0, Math.min(sizeBytes, HEADER_SIZE_BYTES));
   assertMagic(path, bytes.subarray(0, MAGIC.length));
   if (bytes.length === HEADER_SIZE_BYTES) return validateHeader(decodeHeader(bytes), path, sizeBytes);
-  throw corrupt(path, 'file', `there are ${sizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`);
+  throw indexCorrupt(path, 'file', `there are ${sizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`);
 }
 
 /** What begins like an index, however little of it there is, is one that is damaged; anything else never was one. */
@@ -40,11 +40,11 @@ export function readTables(source: IndexSource, header: Header): RenderTables {
     const { offset, size, checksum } = header.sections[name];
     const content = readBytes(source, offset, size);
     const found = xxh64(content);
-    if (found !== checksum) throw corrupt(source.path, name, `the checksum is ${found}, expected ${checksum}`);
+    if (found !== checksum) throw indexCorrupt(source.path, name, `the checksum is ${found}, expected ${checksum}`);
     try {
       return decode(content);
     } catch (error) {
-      if (error instanceof RangeError) throw corrupt(source.path, name, error.message);
+      if (error instanceof RangeError) throw indexCorrupt(source.path, name, error.message);
       throw error;
     }
   };

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import { HEADER_SIZE_BYTES, MAGIC } from '../format/layout.ts';
-import { changed, type IndexSource, readBytes, sourceOfDescriptor } from './index-source.ts';
+import { type IndexSource, indexChanged, readBytes, sourceOfDescriptor } from './index-source.ts';
 
 const WRITABLE_BY_OTHERS = 0o022n;
 
@@ -58,17 +58,18 @@ export class IndexFile implements IndexSource {
     try {
       const now = fstatSync(this.descriptor, { bigint: true });
       if (now.size !== this.#opened.size) {
-        return changed(this.path, `its size was ${this.#opened.size} bytes and is ${now.size}`, 'size');
+        return indexChanged(this.path, `its size was ${this.#opened.size} bytes and is ${now.size}`, 'size');
       }
       const header = readBytes(this, 0, this.#header.length);
-      if (Buffer.compare(header, this.#header) !== 0) return changed(this.path, 'its header is another one', 'header');
+      if (Buffer.compare(header, this.#header) !== 0)
+        return indexChanged(this.path, 'its header is another one', 'header');
       if (now.mtimeNs !== this.#opened.mtimeNs) {
-        return changed(this.path, `it was written to at ${now.mtime.toISOString()}`, 'times');
+        return indexChanged(this.path, `it was written to at ${now.mtime.toISOString()}`, 'times');
       }
       return undefined;
     } catch (error) {
       if (error instanceof PagegateError) return error;
-      return changed(this.path, `it cannot be looked at (${(error as NodeJS.ErrnoException).code})`, 'status');
+      return indexChanged(this.path, `it cannot be looked at (${(error as NodeJS.ErrnoException).code})`, 'status');
     }
   }
 

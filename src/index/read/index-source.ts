@@ -53,13 +53,13 @@ function readDescriptor(descriptor: number, path: string, target: Uint8Array, of
     } catch (error) {
       throw fromSystem('index_unreadable', path, error);
     }
-    if (got === 0) throw changed(path, `it ends at byte ${offset + done}`, 'size');
+    if (got === 0) throw indexChanged(path, `it ends at byte ${offset + done}`, 'size');
     done += got;
   }
 }
 
 /** An index_changed that says what is different. */
-export function changed(path: string, how: string, what: 'size' | 'times' | 'header' | 'status'): PagegateError {
+export function indexChanged(path: string, how: string, what: 'size' | 'times' | 'header' | 'status'): PagegateError {
   return new PagegateError('index_changed', `${path}: ${how}.`, { path, what });
 }
 
@@ -70,7 +70,7 @@ export function bytesOfBuffer(buffer: ArrayBuffer, path: string): IndexBytes {
     sizeBytes: buffer.byteLength,
     readInto: (target, offset) => {
       if (offset + target.length > buffer.byteLength)
-        throw changed(path, `it ends at byte ${buffer.byteLength}`, 'size');
+        throw indexChanged(path, `it ends at byte ${buffer.byteLength}`, 'size');
       target.set(new Uint8Array(buffer, offset, target.length));
     },
     view: (offset, sizeBytes) => new Uint8Array(buffer, offset, sizeBytes),

@@ -1,7 +1,7 @@
 /** An index file in memory, mapped read-only. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PagegateError } from '../../errors.ts';
-import { ADVICE, dropCached, type Mapping, mapFile, PAGE_SIZE_BYTES } from '../../platform/libc.ts';
+import { ADVICE, dropCached, type MemoryMapping, mapFile, PAGE_SIZE_BYTES } from '../../platform/libc.ts';
 import type { IndexFile } from './index-file.ts';
 import type { IndexBytes } from './index-source.ts';
 
@@ -16,7 +16,7 @@ export class MappedFile implements IndexBytes {
   readonly path: string;
   readonly sizeBytes: number;
   readonly #file: IndexFile;
-  readonly #mapping: Mapping;
+  readonly #mapping: MemoryMapping;
 
   /**
    * Maps an open file, and closes it when it is closed itself.

@@ -29,7 +29,7 @@ export class VerifyThreads {
  * that are not it ends: what is wrong there, and after it, is for the walk to say, which sees every bucket in order and so always says the
  * same. No walker is at work any more when this ends, so that the caller may close the file.
  */
-export async function walkAhead(
+export async function skipIntactBuckets(
   walk: RecordWalk,
   walkers: readonly BucketWalker[],
   onSkipped: (buckets: IntactBuckets) => Promise<void>,

@@ -26,12 +26,15 @@ function textOf(symbol: Uint8Array): string {
   return String.fromCharCode(...symbol);
 }
 
-/** One round: encodes the sample, and of the symbols used and of the pairs that followed each other keeps the most useful ones. */
-function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[] {
-  // Numbers of what a text is cut into: a code, or, beyond the codes, a character that has none.
-  const names = Array.from({ length: PIECES }, (_, piece) =>
-    piece >= 256 ? String.fromCharCode(piece - 256) : textOf(table.symbols[piece - SYMBOL_CODE.first] ?? NO_BYTES),
-  );
+/** How often each piece is in the sample, and each pair of pieces: one right behind the other. */
+interface PieceCounts {
+  readonly uses: Uint32Array;
+  /** At `first * PIECES + second`. */
+  readonly pairUses: Uint32Array;
+}
+
+/** Encodes the sample and counts. A piece is what a code stands for: a symbol, or, beyond the codes, a character that has none. */
+function countPieces(texts: readonly Uint8Array[], table: SymbolTable): PieceCounts {
   const uses = new Uint32Array(PIECES);
   const pairUses = new Uint32Array(PIECES * PIECES);
   const encoder = new SymbolEncoder(table);
@@ -51,6 +54,15 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
       previous = piece;
     }
   }
+  return { uses, pairUses };
+}
+
+/** One round: of the symbols used and of the pairs that followed each other, those that save most bytes. */
+function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[] {
+  const { uses, pairUses } = countPieces(texts, table);
+  const names = Array.from({ length: PIECES }, (_, piece) =>
+    piece >= 256 ? String.fromCharCode(piece - 256) : textOf(table.symbols[piece - SYMBOL_CODE.first] ?? NO_BYTES),
+  );
   const gains = new Map<string, number>();
   const add = (symbol: string, gain: number): void => {
     gains.set(symbol, (gains.get(symbol) ?? 0) + gain);

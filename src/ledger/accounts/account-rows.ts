@@ -1,13 +1,12 @@
 /** Accounts and their keys in a ledger store, by name and number: read, asked for, and changed. */
 import { PagegateError } from '../../errors.ts';
+import { isKeyCurrent, isLastingKey } from '../key-validity.ts';
 import type { Account, AccountState } from '../quota.ts';
-import type { Moment, Sql } from '../store/ledger-store.ts';
+import type { ClockReading, Sql } from '../store/ledger-store.ts';
 import {
   type AccountRow,
   type ApiKeyRecord,
   type ApiKeyRow,
-  isKeyCurrent,
-  isLasting,
   KEY_COLUMNS,
   toAccount,
   toApiKey,
@@ -59,12 +58,16 @@ export const keysOf = async (sql: Sql, accountId: number): Promise<ApiKeyRecord[
   (await keysByAccount(sql, [accountId])).get(accountId) ?? [];
 
 /** Those that open the account. */
-export async function currentKeys(sql: Sql, accountId: number, { latestSeconds }: Moment): Promise<ApiKeyRecord[]> {
+export async function currentKeys(
+  sql: Sql,
+  accountId: number,
+  { latestSeconds }: ClockReading,
+): Promise<ApiKeyRecord[]> {
   return (await keysOf(sql, accountId)).filter((key) => isKeyCurrent(key, latestSeconds));
 }
 
 /** @throws PagegateError key_not_found */
-export async function keyOf(sql: Sql, account: Account, keyId: number): Promise<ApiKeyRecord> {
+export async function existingKey(sql: Sql, account: Account, keyId: number): Promise<ApiKeyRecord> {
   const key = (await keysOf(sql, account.id)).find((candidate) => candidate.id === keyId);
   if (key === undefined) throw new PagegateError('key_not_found', `"${account.name}" has no key ${keyId}.`);
   return key;
@@ -72,8 +75,8 @@ export async function keyOf(sql: Sql, account: Account, keyId: number): Promise<
 
 /** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
 export async function requireLastingKey(sql: Sql, name: string, keyId: number): Promise<void> {
-  const key = await keyOf(sql, await existingAccount(sql, name), keyId);
-  if (!isLasting(key))
+  const key = await existingKey(sql, await existingAccount(sql, name), keyId);
+  if (!isLastingKey(key))
     throw new PagegateError(
       'account_state',
       `Key ${keyId} of "${name}" was rotated or revoked; sign in with the new key.`,
@@ -81,7 +84,7 @@ export async function requireLastingKey(sql: Sql, name: string, keyId: number): 
 }
 
 /** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. */
-export async function snapshot(sql: Sql, name: string): Promise<string | null> {
+export async function auditSnapshot(sql: Sql, name: string): Promise<string | null> {
   const account = await accountByName(sql, name);
   return account === undefined ? null : JSON.stringify({ ...account, keys: await keysOf(sql, account.id) });
 }

@@ -32,7 +32,7 @@ export function checkCorrectionNote(note: string): void {
  * @param nowSeconds on the ledger's clock.
  * @throws PagegateError bad_correction, account_state
  */
-export async function askForCorrection(
+export async function requestCorrection(
   sql: Sql,
   account: Account,
   wanted: Correction,

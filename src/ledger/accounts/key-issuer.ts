@@ -2,7 +2,7 @@
 import { PagegateError } from '../../errors.ts';
 import { createApiKey, hashApiKey } from '../store/api-key.ts';
 import { findKeyVault, type KeyVault, openKeyVault } from '../store/key-vault.ts';
-import type { LedgerStore, Moment, Sql } from '../store/ledger-store.ts';
+import type { ClockReading, LedgerStore, Sql } from '../store/ledger-store.ts';
 import type { ApiKeyRecord } from '../store/records.ts';
 import { keysOf } from './account-rows.ts';
 
@@ -30,7 +30,7 @@ export class KeyIssuer {
    * @param isKeyFileNew in a fleet, the nodes' encryption key is another one from now on
    * @throws PagegateError bad_key_file, ledger_unavailable
    */
-  async issue(sql: Sql, accountId: number, { seconds }: Moment, isKeyFileNew = false): Promise<IssuedKey> {
+  async issue(sql: Sql, accountId: number, { seconds }: ClockReading, isKeyFileNew = false): Promise<IssuedKey> {
     const key = createApiKey();
     const vault = await this.#sealer(sql, isKeyFileNew);
     const insert = 'INSERT INTO api_keys (account_id, hash, vault_id, created_at) VALUES (?, ?, ?, ?) RETURNING id';

@@ -1,7 +1,7 @@
 /** What a paid plan does to an account: it begins the first cycle, counts at once as an upgrade, or waits as a downgrade. */
 import { PagegateError } from '../../errors.ts';
-import { type Account, currentUsage, UNUSED, withEffectivePlan } from '../quota.ts';
-import type { Moment, Sql, Transaction } from '../store/ledger-store.ts';
+import { type Account, currentUsage, NO_USAGE, withEffectivePlan } from '../quota.ts';
+import type { ClockReading, Sql, Transaction } from '../store/ledger-store.ts';
 
 /** A plan of the catalog, and its lookups a cycle. */
 export interface PaidPlan {
@@ -27,7 +27,7 @@ export async function applyPayment(
   account: Account,
   wanted: PaidPlan,
   reference: string,
-  moment: Moment,
+  moment: ClockReading,
 ): Promise<void> {
   await recordPayment(sql, account.id, wanted, reference, moment);
   if (account.anchor === null) {
@@ -41,7 +41,7 @@ export async function applyPayment(
 }
 
 /** Withdraws a downgrade that still waits for its boundary. @throws PagegateError account_state */
-export async function withdrawDowngrade(sql: Transaction, account: Account, moment: Moment): Promise<void> {
+export async function withdrawDowngrade(sql: Transaction, account: Account, moment: ClockReading): Promise<void> {
   const { effective } = await standing(sql, account, moment);
   if (effective.next === null) throw new PagegateError('account_state', `"${account.name}" has no waiting downgrade.`);
   await writePlan(sql, { ...effective, next: null });
@@ -51,9 +51,9 @@ export async function withdrawDowngrade(sql: Transaction, account: Account, mome
 async function standing(
   sql: Transaction,
   account: Account,
-  { seconds }: Moment,
+  { seconds }: ClockReading,
 ): Promise<{ cycle: number; effective: Account }> {
-  const seen = (await sql.usage([account])).get(account.id) ?? UNUSED;
+  const seen = (await sql.usage([account])).get(account.id) ?? NO_USAGE;
   const { cycle } = currentUsage(account, seen, seconds);
   return { cycle, effective: withEffectivePlan(account, cycle) };
 }
@@ -63,7 +63,7 @@ async function recordPayment(
   accountId: number,
   wanted: PaidPlan,
   reference: string,
-  { seconds }: Moment,
+  { seconds }: ClockReading,
 ): Promise<void> {
   const known = await sql.row('SELECT 1 AS one FROM payments WHERE reference = ?', reference);
   if (known !== undefined) throw new PagegateError('payment_known', `Got "${reference}".`);

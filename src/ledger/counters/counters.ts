@@ -12,9 +12,9 @@ import { cycleEnd } from '../cycle.ts';
 /** Accounts' ids are below this number. */
 export const SLOT_COUNT = 65_536;
 
-export const HEADER_SIZE_BYTES = 4096;
+export const COUNTERS_HEADER_SIZE_BYTES = 4096;
 const SLOT_SIZE_BYTES = 64;
-export const COUNTERS_SIZE_BYTES: number = HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
+export const COUNTERS_SIZE_BYTES: number = COUNTERS_HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
 
 const MAGIC = 0x54436770;
 /** The version of the layout and of the file's name. Processes that share counters must agree on both. */
@@ -42,8 +42,8 @@ const SLOT = { floats: 2, records: 10 } as const;
 const RECORD = { granted: 0, cycle: 1, check: 2, size: 3 } as const;
 
 /** Whether the ledger writer has read the ledger, and can write it. */
-export const STATE = { starting: 0, ready: 1, failed: 2 } as const;
-export type State = (typeof STATE)[keyof typeof STATE];
+export const WRITER_STATE = { starting: 0, ready: 1, failed: 2 } as const;
+export type WriterState = (typeof WRITER_STATE)[keyof typeof WRITER_STATE];
 
 /** What the ledger writer tells of itself. */
 export interface WriterStatus {
@@ -98,7 +98,7 @@ export interface SlotView extends Reservation {
 }
 
 /** Outcomes of a charge that did not happen. From 0 on, an outcome is what is left of the limit. */
-export const REFUSED = {
+export const CHARGE_REFUSED = {
   /** The limit is reached. */
   exhausted: -1,
   /** All that is reserved is used. */
@@ -129,7 +129,7 @@ function ownerBytes({ ledgerId, bootId, device, inode }: CountersOwner): Buffer 
   return bytes;
 }
 
-const slotIndex = (accountId: number): number => (HEADER_SIZE_BYTES + accountId * SLOT_SIZE_BYTES) / 4;
+const slotIndex = (accountId: number): number => (COUNTERS_HEADER_SIZE_BYTES + accountId * SLOT_SIZE_BYTES) / 4;
 const epochOf = (word: number): number => word >>> LEFT_BITS;
 const wordOf = (epoch: number, left: number): number => (epoch << LEFT_BITS) | left;
 /** Where the record of an epoch lies: 32-bit index of its integers, and of its two floats. */
@@ -146,7 +146,7 @@ export class Counters {
 
   /** @param buffer at least {@link COUNTERS_SIZE_BYTES} long. */
   constructor(buffer: ArrayBufferLike) {
-    this.#header = new Uint8Array(buffer, 0, HEADER_SIZE_BYTES);
+    this.#header = new Uint8Array(buffer, 0, COUNTERS_HEADER_SIZE_BYTES);
     this.#ints = new Int32Array(buffer, 0, COUNTERS_SIZE_BYTES / 4);
     this.#floats = new Float64Array(buffer, 0, COUNTERS_SIZE_BYTES / 8);
   }
@@ -164,11 +164,11 @@ export class Counters {
     this.#ints[FIELD.magic] = MAGIC;
   }
 
-  get state(): State {
-    return Atomics.load(this.#ints, FIELD.state) as State;
+  get state(): WriterState {
+    return Atomics.load(this.#ints, FIELD.state) as WriterState;
   }
 
-  set state(state: State) {
+  set state(state: WriterState) {
     Atomics.store(this.#ints, FIELD.state, state);
   }
 
@@ -251,7 +251,7 @@ export class Counters {
    * Charges one lookup.
    *
    * @param anchorSeconds when the account's cycle 0 began.
-   * @returns what is left of the limit afterwards, or one of {@link REFUSED}.
+   * @returns what is left of the limit afterwards, or one of {@link CHARGE_REFUSED}.
    */
   charge(accountId: number, anchorSeconds: number, nowSeconds: number): number {
     const slot = slotIndex(accountId);
@@ -276,9 +276,9 @@ export class Counters {
       }
       const found = Atomics.load(this.#ints, slot);
       if (found === word) {
-        if (!isValid) return REFUSED.damaged;
-        if (isOver) return REFUSED.cycleOver;
-        return reserved < limit ? REFUSED.empty : REFUSED.exhausted;
+        if (!isValid) return CHARGE_REFUSED.damaged;
+        if (isOver) return CHARGE_REFUSED.cycleOver;
+        return reserved < limit ? CHARGE_REFUSED.empty : CHARGE_REFUSED.exhausted;
       }
       word = found;
     }

@@ -17,7 +17,7 @@ import {
 import { dirname, join } from 'node:path';
 import { fromSystem } from '../../errors.ts';
 import { mapFile } from '../../platform/libc.ts';
-import { COUNTERS_SIZE_BYTES, Counters, type CountersOwner, HEADER_SIZE_BYTES } from './counters.ts';
+import { COUNTERS_HEADER_SIZE_BYTES, COUNTERS_SIZE_BYTES, Counters, type CountersOwner } from './counters.ts';
 
 /** Shared memory of the host: a file system without a disk. */
 const MEMORY_FOLDER = '/dev/shm';
@@ -122,7 +122,7 @@ export function readCounters(
   ledgerId: string,
   options: { readonly headerOnly?: boolean } = {},
 ): Counters | undefined {
-  const size = options.headerOnly === true ? HEADER_SIZE_BYTES : COUNTERS_SIZE_BYTES;
+  const size = options.headerOnly === true ? COUNTERS_HEADER_SIZE_BYTES : COUNTERS_SIZE_BYTES;
   for (const path of countersPaths(ledgerFile, ledgerId)) {
     const fd = openRegular(path, constants.O_RDONLY);
     if (fd === undefined) continue;
@@ -158,7 +158,7 @@ function openRegular(path: string, flags: number): number | undefined {
 }
 
 /** Where counters lie, whether or not they can be believed; in memory, or on a disk that a charge may have to wait for. */
-export function countersFound(
+export function findCounters(
   ledgerFile: string,
   ledgerId: string,
 ): { readonly path: string; readonly isInMemory: boolean } | undefined {

@@ -1,7 +1,7 @@
 /** Waiting for the ledger writer to follow a command. */
 
 import { tryWriterLock } from '../store/identity.ts';
-import { STATE } from './counters.ts';
+import { WRITER_STATE } from './counters.ts';
 import { readCounters } from './location.ts';
 
 /** A ledger writer without a heartbeat for so long is not running, or hangs; one that runs follows a command in less. */
@@ -26,7 +26,7 @@ export function awaitPublished(
     const counters = readCounters(ledgerFile, ledgerId, { headerOnly: true });
     if (counters === undefined) return true;
     if (Date.now() - counters.status.heartbeatMs > TIMEOUT_MS) break;
-    const isReady = options.untilReady !== true || counters.state === STATE.ready;
+    const isReady = options.untilReady !== true || counters.state === WRITER_STATE.ready;
     // Another command's change may have come on top; the difference holds beyond 32 bits, too.
     const isFollowed = ((counters.revision - revision) | 0) >= 0;
     if (isFollowed && isReady) return true;

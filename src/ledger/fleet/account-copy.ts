@@ -1,9 +1,10 @@
 /** A node's copy of the fleet's accounts and keys: what its workers read, and the node's own meters. */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
+import type { Database } from '../../platform/sqlite.ts';
 import type { Engine } from '../postgres/engine.ts';
 import type { SyncDay } from '../postgres/sync.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { asideName, identityFile, readIdentity } from '../store/identity.ts';
 import { ACCOUNT_COLUMNS, type AccountRow, STORED_KEY_COLUMNS, type StoredKeyRow } from '../store/records.ts';
 
@@ -39,16 +40,16 @@ function prepareCopy(database: Database) {
  * Makes sure that the copy is this node's own. A folder that was copied, or that lost its file, begins anew under an id of its own: what
  * the other node holds stays the other's.
  */
-export function refuseCopiedFolder(file: string, nowMs: number): void {
+export function ensureOwnCopy(file: string, nowMs: number): void {
   const known = readIdentity(file);
   if (known === undefined) return;
   const inode = statSync(file, { bigint: true, throwIfNoEntry: false })?.ino ?? 0n;
   if (inode !== 0n && (known.file === '0' || known.file === String(inode))) return;
-  beginAnew(file, nowMs);
+  setCopyAside(file, nowMs);
 }
 
 /** Sets the copy aside; the next one has another id. */
-export function beginAnew(file: string, nowMs: number): void {
+export function setCopyAside(file: string, nowMs: number): void {
   for (const suffix of ['', '-wal', '-shm'])
     if (existsSync(file + suffix)) renameSync(file + suffix, asideName(file, nowMs) + suffix);
   rmSync(identityFile(file), { force: true });

@@ -1,6 +1,6 @@
 /** What doctor reads of a fleet's database. It changes nothing. */
 import type { Engine } from '../postgres/engine.ts';
-import { HELD, isHeard, NOW, RUNS } from '../postgres/fragments.ts';
+import { HELD_LOOKUPS, IS_RUNNING, isHeardWithin, NOW } from '../postgres/fragments.ts';
 import { findLedger, SCHEMA_VERSION } from '../postgres/schema.ts';
 
 /** What a fleet's database says of itself, its ledger and this node. */
@@ -86,7 +86,7 @@ async function lookInside(engine: Engine, nodeId: string | undefined, maxStalene
     'SELECT (SELECT count(*) FROM accounts) AS accounts, learning_since IS NOT NULL AS learning, history FROM ledger',
   );
   const silent = await engine.query<{ name: string; held: number }>(
-    `SELECT name, ${HELD} AS held FROM nodes WHERE ${RUNS} AND NOT ${isHeard('$1')} ORDER BY name`,
+    `SELECT name, ${HELD_LOOKUPS} AS held FROM nodes WHERE ${IS_RUNNING} AND NOT ${isHeardWithin('$1')} ORDER BY name`,
     [maxStaleness],
   );
   const [node] = await engine.query<{ incarnation: number; ago: number; stopped: boolean; retired: boolean }>(

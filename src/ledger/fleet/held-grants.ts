@@ -6,7 +6,7 @@ import { readIdentity } from '../store/identity.ts';
 import type { Allowance } from '../writer/reservations.ts';
 
 /** What the node holds of an account's cycle. */
-export interface Held {
+export interface HeldGrant {
   cycle: number;
   granted: number;
   others: number;
@@ -22,7 +22,7 @@ export interface Held {
 
 /** What PostgreSQL has granted this node, and when it was heard. Made before the session and the reserver, which both use it. */
 export class HeldGrants {
-  readonly held = new Map<number, Held>();
+  readonly held = new Map<number, HeldGrant>();
   offsetMs = 0;
   heardMs = 0;
   heardAtMs = 0;

@@ -5,16 +5,17 @@ import { dirname } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { renameDurable, syncPath } from '../../platform/durable-files.ts';
 import { makeFolder } from '../../platform/folders.ts';
+import type { Database } from '../../platform/sqlite.ts';
 import type { Engine } from '../postgres/engine.ts';
-import { isHeard, NOW, RUNS } from '../postgres/fragments.ts';
+import { IS_RUNNING, isHeardWithin, NOW } from '../postgres/fragments.ts';
 import { findLedger } from '../postgres/schema.ts';
-import { type Database, openDatabase } from '../store/database.ts';
+import { openDatabase } from '../store/database.ts';
 import { isMissingOrEmpty, tryWriterLock } from '../store/identity.ts';
 import type { Sql, SqlValue } from '../store/ledger-store.ts';
 import { PostgresStore } from '../store/postgres-store.ts';
 import { ACCOUNT_COLUMNS, createReader, STORED_KEY_COLUMNS } from '../store/records.ts';
 import { Reserver } from '../writer/reserver.ts';
-import { beginAnew } from './account-copy.ts';
+import { setCopyAside } from './account-copy.ts';
 
 export interface MoveReport {
   readonly accounts: number;
@@ -227,7 +228,7 @@ function refuseLedgerThere(file: string): void {
 async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<void> {
   await sql.rows('LOCK TABLE nodes IN EXCLUSIVE MODE');
   const running = await sql.row<{ name: string }>(
-    `SELECT name FROM nodes WHERE ${RUNS} AND ${isHeard('?')}`,
+    `SELECT name FROM nodes WHERE ${IS_RUNNING} AND ${isHeardWithin('?')}`,
     maxStalenessSeconds,
   );
   if (running !== undefined)
@@ -271,7 +272,7 @@ function summarize(temporary: string): Summary {
 }
 
 function putInPlace(file: string, { ledgerId: _, ...summary }: Summary): MoveReport {
-  beginAnew(file, Date.now());
+  setCopyAside(file, Date.now());
   renameDurable(unfinished(file), file);
   return { ...summary, to: file };
 }

@@ -13,7 +13,7 @@ import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { SyncItem, SyncRefusal, SyncReply, SyncRequest } from '../postgres/sync.ts';
-import type { Standing } from '../writer/reservations.ts';
+import type { AccountStanding } from '../writer/reservations.ts';
 import type { Reserver } from '../writer/reserver.ts';
 import type { FleetCopy } from './account-copy.ts';
 import type { HeldGrants } from './held-grants.ts';
@@ -117,7 +117,7 @@ export class NodeSession {
    * @param options.standing what was used in the end, where all else is given back; what is held stays the node's where it is not said.
    * @param options.limitMs how long that may take. What could not be said counts as used, until the next session says it.
    */
-  async leave({ standing, limitMs }: { standing?: readonly Standing[]; limitMs: number }): Promise<void> {
+  async leave({ standing, limitMs }: { standing?: readonly AccountStanding[]; limitMs: number }): Promise<void> {
     const late = new Promise<void>((resolve) => setTimeout(resolve, limitMs).unref());
     await Promise.race([this.#goodbye(standing), late]);
     this.#isOver = true;
@@ -142,7 +142,7 @@ export class NodeSession {
   }
 
   /** Tells the engine that this session ends, again and again until the engine has heard it. */
-  async #goodbye(standing: readonly Standing[] | undefined): Promise<void> {
+  async #goodbye(standing: readonly AccountStanding[] | undefined): Promise<void> {
     await this.#end();
     while (!this.#isOver) {
       const isHeard = await this.#sayGoodbye(standing).catch(() => false);
@@ -152,7 +152,7 @@ export class NodeSession {
   }
 
   /** @returns whether there is nothing more to say. */
-  async #sayGoodbye(standing: readonly Standing[] | undefined): Promise<boolean> {
+  async #sayGoodbye(standing: readonly AccountStanding[] | undefined): Promise<boolean> {
     const engine = await this.#connected();
     const items = standing === undefined ? this.#items.collect(this.#isFull) : this.#items.last(standing);
     const { refused } = await this.#tell(engine, items, { leaves: true, isFull: standing !== undefined });

@@ -1,9 +1,9 @@
 /** What a node tells the engine of its accounts, and asks of it: how much it holds, how much it has spent, how much it wants. */
 import { LIMITS } from '../../limits.ts';
 import type { SyncItem, SyncReply } from '../postgres/sync.ts';
-import type { Standing } from '../writer/reservations.ts';
+import type { AccountStanding } from '../writer/reservations.ts';
 import type { Reserver } from '../writer/reserver.ts';
-import type { Held, HeldGrants } from './held-grants.ts';
+import type { HeldGrant, HeldGrants } from './held-grants.ts';
 
 /** A block lasts about so long at the account's recent rate, in seconds; asked for when half is left. */
 const BLOCK_SECONDS = 4;
@@ -33,7 +33,7 @@ export class SyncItems {
   }
 
   /** Asks for more with the next message, where an account runs low. */
-  want(standing: Standing): void {
+  want(standing: AccountStanding): void {
     if (this.#isLow(standing)) this.#wanted.add(standing.account.id);
   }
 
@@ -75,7 +75,7 @@ export class SyncItems {
   }
 
   /** What there is to tell at the end, where all that was not used has been given back. */
-  last(standings: readonly Standing[]): SyncItem[] {
+  last(standings: readonly AccountStanding[]): SyncItem[] {
     return standings.flatMap((each) => this.#itemsOf(each, each.used, each.used));
   }
 
@@ -102,7 +102,7 @@ export class SyncItems {
    *
    * @returns how the accounts stand afterwards.
    */
-  #giveBack(accountIds: ReadonlySet<number>): Standing[] {
+  #giveBack(accountIds: ReadonlySet<number>): AccountStanding[] {
     if (accountIds.size === 0) return [];
     const reserver = this.#reserver;
     const before = new Map([...accountIds].map((id) => [id, this.#grants.held.get(id)!.granted]));
@@ -115,7 +115,7 @@ export class SyncItems {
   }
 
   /** What is held of a cycle; of one that this process has not seen yet, what is reserved. */
-  #heldOf(accountId: number, cycle: number, reserved: number): Held {
+  #heldOf(accountId: number, cycle: number, reserved: number): HeldGrant {
     const known = this.#grants.held.get(accountId);
     if (known?.cycle === cycle) return known;
     const held = {
@@ -132,14 +132,18 @@ export class SyncItems {
     return held;
   }
 
-  #isLow(standing: Standing): boolean {
+  #isLow(standing: AccountStanding): boolean {
     const held = this.#grants.held.get(standing.account.id);
     const granted = held?.cycle === standing.cycle ? held.granted : standing.reserved;
     return 2 * (granted - standing.used) <= blockOf(standing);
   }
 
   /** An account as the engine is told of it; with it what was used of the cycle before, of which nothing is held any more. */
-  #itemsOf({ account: { id }, cycle, used, total, ended }: Standing, granted: number, target: number): SyncItem[] {
+  #itemsOf(
+    { account: { id }, cycle, used, total, ended }: AccountStanding,
+    granted: number,
+    target: number,
+  ): SyncItem[] {
     const item = { id, cycle, granted: Math.max(granted, used), spent: used, target, total };
     if (ended === undefined || this.#grants.held.get(id)?.isEndedTold === true) return [item];
     const over = { id, cycle: ended.cycle, granted: ended.used, spent: ended.used, target: ended.used, total };
@@ -148,4 +152,4 @@ export class SyncItems {
 }
 
 /** Lookups to hold for an account. */
-const blockOf = ({ perSecond }: Standing): number => Math.max(BLOCK_MIN, Math.ceil(perSecond * BLOCK_SECONDS));
+const blockOf = ({ perSecond }: AccountStanding): number => Math.max(BLOCK_MIN, Math.ceil(perSecond * BLOCK_SECONDS));

@@ -171,14 +171,14 @@ export const SCHEMA_VERSION: number = MIGRATIONS.length;
 /** Serializes migrations; any number that nobody else uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
-export interface Found {
+export interface FoundLedger {
   readonly version: number;
   readonly ledger_id: string;
   readonly moved_to: string | null;
 }
 
 /** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
-export async function findLedger(engine: Engine): Promise<Found | undefined> {
+export async function findLedger(engine: Engine): Promise<FoundLedger | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
   );
@@ -189,7 +189,7 @@ export async function findLedger(engine: Engine): Promise<Found | undefined> {
       `${engine.name}: the schema pagegate is there and holds something else (${tables[0]?.name}). Name another database.`,
     );
   }
-  const [row] = await engine.query<Found>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
+  const [row] = await engine.query<FoundLedger>('SELECT version, ledger_id, moved_to FROM pagegate.ledger');
   return row;
 }
 

@@ -3,10 +3,9 @@ import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
+import { type Database, Sqlite } from '../../platform/sqlite.ts';
 import { migrate } from './migrations.ts';
-import { asLedgerError, type Database, Sqlite } from './sqlite.ts';
-
-export type { Database } from './sqlite.ts';
+import { asLedgerError } from './sqlite-failures.ts';
 
 export interface DatabaseOptions {
   /** Opens without writing or migrating; the file must exist. */

@@ -13,7 +13,7 @@ export interface Sql {
 }
 
 /** What the clock of a ledger store says. */
-export interface Moment {
+export interface ClockReading {
   /** Seconds since 1970. */
   readonly seconds: number;
   /** The latest second ever seen: what has expired stays so when a clock is set back. */
@@ -36,7 +36,7 @@ export interface LedgerStore extends Transaction {
   readonly isFleet: boolean;
   /** One transaction; what it throws undoes it. Transactions run one after the other. */
   transaction<T>(task: (sql: Transaction) => Promise<T>): Promise<T>;
-  moment(): Promise<Moment>;
+  moment(): Promise<ClockReading>;
   /** The usage by day since a day (since 1970-01-01), of one account or of all, oldest first. */
   usageByDay(since: number, name: string | null): Promise<{ account: string; day: number; lookups: number }[]>;
   /**

@@ -1,4 +1,4 @@
 /** Patterns of `LIKE … ESCAPE '!'`. */
 
 /** Fits what contains a text, in which no character means another. */
-export const containing = (text: string): string => `%${text.replace(/[!%_]/g, '!$&')}%`;
+export const likeContaining = (text: string): string => `%${text.replace(/[!%_]/g, '!$&')}%`;

@@ -1,8 +1,8 @@
 /** The meters of all accounts in the ledger: what is charged, what is reserved, and the usage by day. */
 
 import { LIMITS } from '../../limits.ts';
+import type { Database } from '../../platform/sqlite.ts';
 import type { SlotView } from '../counters/counters.ts';
-import type { Database } from './sqlite.ts';
 
 /** Days that the usage by day goes back. */
 export const USAGE_DAYS = LIMITS.usageDays.value;
@@ -22,7 +22,7 @@ export interface MeterRow {
 }
 
 /** What an operator wants a meter to be, as the ledger keeps it until it is done. */
-export interface AskedCorrection {
+export interface RequestedCorrection {
   readonly id: number;
   readonly accountId: number;
   /** The cycle to move to; null to stay. */
@@ -79,7 +79,7 @@ export function createMeterStore(database: Database) {
   const correct = database.prepare(
     'UPDATE meters SET corrections = corrections + 1, cycle = ?, used = ?, reserved = ? WHERE account_id = ?',
   );
-  const corrections = database.prepare<[], AskedCorrection>(
+  const corrections = database.prepare<[], RequestedCorrection>(
     'SELECT id, account_id AS accountId, cycle, used, credit FROM corrections ORDER BY id',
   );
   const forgetCorrection = database.prepare('DELETE FROM corrections WHERE id = ?');
@@ -100,7 +100,7 @@ export function createMeterStore(database: Database) {
       if (before.day !== after.day && before.dayUsed > 0) closeDay.run(accountId, before.day, before.dayUsed);
       save.run(after.cycle, after.used, after.reserved, after.total, after.day, after.dayUsed, accountId);
     },
-    corrections: (): AskedCorrection[] => corrections.all(),
+    corrections: (): RequestedCorrection[] => corrections.all(),
     /** Sets a meter as an operator has asked, also back. */
     correct: (accountId: number, { cycle, used, reserved }: MeterRow, correctionId: number): void => {
       correct.run(cycle, used, reserved, accountId);

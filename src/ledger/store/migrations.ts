@@ -4,8 +4,8 @@ import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
 import { syncPath } from '../../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
+import type { Database } from '../../platform/sqlite.ts';
 import { tryWriterLock } from './identity.ts';
-import type { Database } from './sqlite.ts';
 
 const ACCOUNTS = `
 CREATE TABLE ledger (

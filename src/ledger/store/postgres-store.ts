@@ -1,11 +1,11 @@
 /** Accounts in PostgreSQL, for a fleet of nodes. */
 import { PagegateError } from '../../errors.ts';
 import type { Engine } from '../postgres/engine.ts';
-import { isHeard, NOW, RUNS } from '../postgres/fragments.ts';
+import { IS_RUNNING, isHeardWithin, NOW } from '../postgres/fragments.ts';
 import { prepareSchema } from '../postgres/schema.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { clockProblem } from './clock.ts';
-import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
+import type { ClockReading, LedgerStore, SqlValue, Transaction } from './ledger-store.ts';
 
 export interface PostgresStoreOptions {
   /** Seconds after which a node that is not heard stops answering. */
@@ -89,7 +89,7 @@ export class PostgresStore implements LedgerStore {
     return run;
   }
 
-  async moment(): Promise<Moment> {
+  async moment(): Promise<ClockReading> {
     const row = await this.row<{ now: number; seen: number }>(
       `SELECT floor(${NOW})::int8 AS now, last_seen_at AS seen FROM ledger`,
     );
@@ -101,7 +101,7 @@ export class PostgresStore implements LedgerStore {
   async usage(accounts: readonly Account[]): Promise<ReadonlyMap<number, CycleUsage>> {
     const rows = await this.engine.query<{ id: number; cycle: number; used: number }>(
       `SELECT DISTINCT ON (c.account_id) c.account_id AS id, c.cycle,
-         greatest(0, coalesce((SELECT sum(CASE WHEN n.retired_at IS NULL AND ${isHeard('$2')} THEN g.spent ELSE g.granted END) FROM grants g JOIN nodes n ON n.id = g.node
+         greatest(0, coalesce((SELECT sum(CASE WHEN n.retired_at IS NULL AND ${isHeardWithin('$2')} THEN g.spent ELSE g.granted END) FROM grants g JOIN nodes n ON n.id = g.node
            WHERE g.account_id = c.account_id AND g.cycle = c.cycle), 0) - c.credit)::int8 AS used
        FROM cycles c WHERE c.account_id = ANY($1) ORDER BY c.account_id, c.cycle DESC`,
       [accounts.map(({ id }) => id), this.#maxStaleness],
@@ -124,7 +124,7 @@ export class PostgresStore implements LedgerStore {
     const deadline = performance.now() + FOLLOW_MS;
     for (;;) {
       const behind = await this.engine.query<{ name: string }>(
-        `SELECT name FROM nodes WHERE ${RUNS} AND revision < $1 AND ${isHeard('$2')} ORDER BY name`,
+        `SELECT name FROM nodes WHERE ${IS_RUNNING} AND revision < $1 AND ${isHeardWithin('$2')} ORDER BY name`,
         [revision, this.#maxStaleness],
       );
       if (behind.length === 0 || performance.now() > deadline) return behind.map(({ name }) => name);

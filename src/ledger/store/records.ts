@@ -1,7 +1,7 @@
 /** The rows of the ledger and their meaning in the program: read and written in one place. */
 
+import type { Database } from '../../platform/sqlite.ts';
 import type { Account, AccountState, CycleUsage } from '../quota.ts';
-import type { Database } from './sqlite.ts';
 
 export interface AccountRow {
   readonly id: number;
@@ -143,17 +143,3 @@ export function createReader(database: Database) {
 }
 
 export type Reader = ReturnType<typeof createReader>;
-
-/**
- * Whether a key still opens its account.
- *
- * @param latestSeconds the latest moment ever seen, not the clock's: what has expired stays so when the clock is set back.
- */
-export function isKeyCurrent(key: ApiKeyRecord, latestSeconds: number): boolean {
-  return key.revokedAt === null && (key.expiresAt === null || latestSeconds < key.expiresAt);
-}
-
-/** Whether a key is the one that a rotation would replace: it has no end. */
-export function isLasting({ revokedAt, expiresAt }: ApiKeyRecord): boolean {
-  return revokedAt === null && expiresAt === null;
-}

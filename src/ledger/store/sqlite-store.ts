@@ -1,16 +1,17 @@
 /** Accounts in the SQLite file of this host. */
 
+import type { Database } from '../../platform/sqlite.ts';
 import { readCounters } from '../counters/location.ts';
 import { awaitPublished } from '../counters/wait-for-writer.ts';
 import { cycleAt, dayOf } from '../cycle.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
-import { type Database, openDatabase } from './database.ts';
+import { openDatabase } from './database.ts';
 import { refuseForeignLedger, refuseLostLedger, refuseMovedLedger, requireLedger } from './identity.ts';
-import type { LedgerStore, Moment, SqlValue, Transaction } from './ledger-store.ts';
+import type { ClockReading, LedgerStore, SqlValue, Transaction } from './ledger-store.ts';
 import { createMeterStore, knownUsage } from './meters.ts';
 import { createReader, type Reader } from './records.ts';
-import { asLedgerError } from './sqlite.ts';
+import { asLedgerError } from './sqlite-failures.ts';
 
 export interface SqliteStoreOptions {
   readonly file: string;
@@ -77,7 +78,7 @@ export class SqliteStore implements LedgerStore {
     return run;
   }
 
-  async moment(): Promise<Moment> {
+  async moment(): Promise<ClockReading> {
     const seconds = Math.floor(this.#now() / 1000);
     const lastSeen = this.#guard(() => this.read.lastSeenSeconds());
     return { seconds, latestSeconds: Math.max(seconds, lastSeen), problem: clockProblem(lastSeen, seconds) };

@@ -5,7 +5,7 @@ import { type ErrorCode, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
-import { beginAnew, FleetCopy, refuseCopiedFolder } from '../fleet/account-copy.ts';
+import { ensureOwnCopy, FleetCopy, setCopyAside } from '../fleet/account-copy.ts';
 import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
@@ -49,60 +49,87 @@ function report(message: WriterMessage): void {
 }
 
 async function main(options: LedgerWriterOptions): Promise<void> {
+  liveWithParent();
+  await takePlace(options);
+  const { file, fleet } = options;
+  let workers: WorkersLink | undefined;
+  const grants = fleet === undefined ? undefined : new HeldGrants(file, fleet.maxStalenessSeconds);
+  const reserver = new Reserver({
+    file,
+    onNewCounters: () => workers?.reconnectAll(),
+    isSuccession: options.standsBy === true,
+    ...(grants === undefined ? {} : { now: grants.now, allowance: grants.allowance, fleet: grants.link }),
+  });
+  reserver.open();
+  const session = grants === undefined ? undefined : await startSession(options, grants, reserver);
+  workers = await listenForWorkers(file, (ids) => session?.reserve(ids) ?? reserver.reserve(ids));
+  const stopTimers = startTimers(reserver, workers);
+  process.on('message', (message) => {
+    if (message !== 'stop' && message !== 'hand_over') return;
+    void end(message, reserver, session, stopTimers).finally(() => process.exit(0));
+  });
+}
+
+function liveWithParent(): void {
   // Without its parent nobody would start it again. The workers may live a little longer: the next ledger writer finds what they use.
   process.on('disconnect', () => process.exit(0));
   // A signal may reach the whole group: the ledger writer stays until its parent has drained the workers.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
-  makeFolder(dirname(options.file), 0o750);
-  refuseNetworkFileSystem(dirname(options.file));
-  const standsBy = options.standsBy === true;
+}
+
+/** Becomes the only ledger writer of the file. Any message of the parent ends one that still waits. */
+async function takePlace({ file, fleet, standsBy = false }: LedgerWriterOptions): Promise<void> {
+  makeFolder(dirname(file), 0o750);
+  refuseNetworkFileSystem(dirname(file));
   if (standsBy) report({ kind: 'standing_by' });
   const endNow = (): never => process.exit(0);
   process.on('message', endNow);
-  await takeLock(options.file, standsBy);
+  await takeLock(file, standsBy);
   process.off('message', endNow);
-  if (options.fleet !== undefined) refuseCopiedFolder(options.file, Date.now());
-  const onNewCounters = (): void => workers?.reconnectAll();
-  const grants =
-    options.fleet === undefined ? undefined : new HeldGrants(options.file, options.fleet.maxStalenessSeconds);
-  const granting = grants === undefined ? {} : { now: grants.now, allowance: grants.allowance, fleet: grants.link };
-  const reserver = new Reserver({ file: options.file, onNewCounters, isSuccession: standsBy, ...granting });
-  let workers: WorkersLink | undefined;
-  reserver.open();
-  const session = grants === undefined ? undefined : await startSession(options, grants, reserver);
-  workers = await listenForWorkers(options.file, (ids) => session?.reserve(ids) ?? reserver.reserve(ids));
+  if (fleet !== undefined) ensureOwnCopy(file, Date.now());
+}
+
+/** Looks after the ledger between the questions of the workers, and reports to the parent; returns what ends that. */
+function startTimers(reserver: Reserver, workers: WorkersLink): () => void {
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
     const { ready, reason } = reserver.state;
     report(ready ? { kind: 'ready' } : { kind: 'failed', reason });
   };
-  reportState();
-  const timer = setInterval(() => {
+  const tick = (): void => {
     reserver.tick();
     const isReady = reserver.state.ready;
     if (isReady === wasReady) return;
     wasReady = isReady;
-    workers?.answerAll();
+    workers.answerAll();
     reportState();
-  }, TICK_MS);
-  const changes = setInterval(() => reserver.publishChanges(), CHANGES_MS);
-  const reportNearLimits = (): void => report({ kind: 'near_limits', accounts: nearLimits(reserver.usage()) });
-  reportNearLimits();
-  setInterval(reportNearLimits, NEAR_LIMITS_MS);
-  process.on('message', (message) => {
-    if (message !== 'stop' && message !== 'hand_over') return;
-    void end(message).finally(() => process.exit(0));
-  });
-  const end = async (how: 'stop' | 'hand_over'): Promise<void> => {
-    // The successor's session can begin when this one has ended; until then this one reserves.
-    if (how === 'hand_over') await session?.leave({ limitMs: LEAVE_MS });
-    clearInterval(timer);
-    clearInterval(changes);
-    if (how === 'hand_over') return reserver.handOver();
-    const standing = reserver.standing('all');
-    if (reserver.close()) await session?.leave({ standing, limitMs: LEAVE_MS });
   };
+  const reportNearLimits = (): void => report({ kind: 'near_limits', accounts: nearLimits(reserver.usage()) });
+  reportState();
+  reportNearLimits();
+  const timers = [
+    setInterval(tick, TICK_MS),
+    setInterval(() => reserver.publishChanges(), CHANGES_MS),
+    setInterval(reportNearLimits, NEAR_LIMITS_MS),
+  ];
+  return () => {
+    for (const timer of timers) clearInterval(timer);
+  };
+}
+
+async function end(
+  how: 'stop' | 'hand_over',
+  reserver: Reserver,
+  session: NodeSession | undefined,
+  stopTimers: () => void,
+): Promise<void> {
+  // The successor's session can begin when this one has ended; until then this one reserves.
+  if (how === 'hand_over') await session?.leave({ limitMs: LEAVE_MS });
+  stopTimers();
+  if (how === 'hand_over') return reserver.handOver();
+  const standing = reserver.standing('all');
+  if (reserver.close()) await session?.leave({ standing, limitMs: LEAVE_MS });
 }
 
 /** Begins to talk to the fleet's ledger. */
@@ -122,7 +149,7 @@ async function startSession(
     onFenced: (error) => {
       // The parent starts a ledger writer that begins anew.
       reserver.forfeit();
-      beginAnew(file, Date.now());
+      setCopyAside(file, Date.now());
       endWith(error);
     },
   });

@@ -1,4 +1,6 @@
 /** The ledger as the ledger writer has it open: its database, what reads and writes it, and the watch over its files. */
+
+import type { Database } from '../../platform/sqlite.ts';
 import { openDatabase } from '../store/database.ts';
 import {
   readIdentity,
@@ -9,7 +11,6 @@ import {
 } from '../store/identity.ts';
 import { createMeterStore, type MeterStore } from '../store/meters.ts';
 import { createReader, type Reader } from '../store/records.ts';
-import type { Database } from '../store/sqlite.ts';
 import { FileWatch } from './file-watch.ts';
 
 /** How long a commit waits for another program that has the ledger locked; less than requests wait. */
@@ -23,7 +24,7 @@ export interface OpenedLedger {
   readonly ledgerId: string;
 }
 
-export interface OpenOptions {
+export interface OpenForWritingOptions {
   /** The ledger that this process had open before; undefined at its first. */
   readonly earlierId: string | undefined;
   /** Milliseconds since 1970. */
@@ -38,7 +39,7 @@ export interface OpenOptions {
  * @param file the SQLite file. The caller holds the ledger writer's lock.
  * @throws PagegateError ledger_unavailable where it is lost or another one, ledger_moved, ledger_version, ledger_on_network
  */
-export function openForWriting(file: string, options: OpenOptions): OpenedLedger {
+export function openForWriting(file: string, options: OpenForWritingOptions): OpenedLedger {
   const { earlierId, nowMs, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;
   refuseLostLedger(file, earlierId);
   setEarlierLogAside(file, nowMs);

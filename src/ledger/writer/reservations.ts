@@ -6,7 +6,7 @@ import { PagegateError } from '../../errors.ts';
 import type { Counters, SlotView } from '../counters/counters.ts';
 import { cycleAt } from '../cycle.ts';
 import { type Account, type CycleUsage, planIn } from '../quota.ts';
-import { type AskedCorrection, charged, knownUsage, type MeterRow, type MeterStore } from '../store/meters.ts';
+import { charged, knownUsage, type MeterRow, type MeterStore, type RequestedCorrection } from '../store/meters.ts';
 import { blockSize, ChargeRate } from './block-size.ts';
 import type { NearLimit } from './near-limits.ts';
 import type { WriterClock } from './writer-clock.ts';
@@ -20,7 +20,7 @@ export interface Allowance {
 }
 
 /** An account as it stands at this moment. */
-export interface Standing {
+export interface AccountStanding {
   readonly account: Account;
   readonly cycle: number;
   readonly used: number;
@@ -45,7 +45,7 @@ interface AccountMeter {
 }
 
 /** What a commit makes durable for one account, and what is published afterwards. */
-export interface Step {
+export interface MeterChange {
   readonly meter: AccountMeter;
   readonly row: MeterRow;
   readonly publish?: () => void;
@@ -129,7 +129,7 @@ export class Reservations {
    *
    * @param which `active` are those that somebody may be spending; `all` are also those that have spent anything in their cycle.
    */
-  standing(which: 'active' | 'all' | Iterable<number>): Standing[] {
+  standing(which: 'active' | 'all' | Iterable<number>): AccountStanding[] {
     const meters = [...this.#meters.values()];
     if (which === 'active') return meters.flatMap((meter) => (meter.isActive ? this.#standingOf(meter) : []));
     if (which === 'all')
@@ -137,7 +137,7 @@ export class Reservations {
     return this.#some(which).flatMap((meter) => this.#standingOf(meter));
   }
 
-  #standingOf({ id, account, row, rate, ended }: AccountMeter): Standing[] {
+  #standingOf({ id, account, row, rate, ended }: AccountMeter): AccountStanding[] {
     const slot = this.counters?.view(id);
     if (slot === undefined || slot.cycle !== row.cycle) return [];
     const { cycle, reserved } = row;
@@ -146,7 +146,7 @@ export class Reservations {
   }
 
   /** What to reserve for accounts that have run low: the workers are waiting for it. */
-  reserve(accountIds: Iterable<number>): Step[] {
+  reserve(accountIds: Iterable<number>): MeterChange[] {
     // Each once: a step is what is added.
     return this.#some(new Set(accountIds)).flatMap((meter) => {
       meter.isActive = true;
@@ -159,13 +159,13 @@ export class Reservations {
    *
    * @param isAsked the workers are waiting for it.
    */
-  reserveActive(isAsked: boolean): Step[] {
+  reserveActive(isAsked: boolean): MeterChange[] {
     const active = [...this.#meters.values()].filter(({ isActive }) => isActive);
     return active.flatMap((meter) => this.#next(meter, isAsked) ?? []);
   }
 
   /** Gives up what is reserved for accounts and not used; nobody spends more of it from now on. */
-  giveBack(accountIds: Iterable<number>): Step[] {
+  giveBack(accountIds: Iterable<number>): MeterChange[] {
     return this.#some(accountIds).flatMap((meter) => {
       const slot = this.counters?.withdraw(meter.id);
       return slot?.cycle === meter.row.cycle ? this.#exactly(meter, slot) : [];
@@ -173,7 +173,7 @@ export class Reservations {
   }
 
   /** The same for all accounts, at the end. */
-  giveAllBack(): Step[] {
+  giveAllBack(): MeterChange[] {
     return [...this.#meters.values()].flatMap((meter) => {
       const slot = this.counters?.withdraw(meter.id);
       return slot === undefined ? [] : this.#exactly(meter, slot);
@@ -181,14 +181,14 @@ export class Reservations {
   }
 
   /** What was used, and nothing reserved beyond it. */
-  #exactly(meter: AccountMeter, withdrawn: SlotView): Step {
+  #exactly(meter: AccountMeter, withdrawn: SlotView): MeterChange {
     const row = this.#usedBy(meter, withdrawn);
     return { meter, row: { ...row, reserved: row.used } };
   }
 
   /** Brings all accounts to what is known to be used, in the ledger and in the counters. */
-  recover({ known, isKept, isSuccession }: Recovery): Step[] {
-    return [...this.#meters.values()].map((meter): Step => {
+  recover({ known, isKept, isSuccession }: Recovery): MeterChange[] {
+    return [...this.#meters.values()].map((meter): MeterChange => {
       const slot = known?.view(meter.id);
       if (slot !== undefined && slot.left > 0) meter.isActive = true;
       const row = this.#knownUsage(meter, slot);
@@ -205,7 +205,7 @@ export class Reservations {
   }
 
   /** What an operator has asked for; undefined where the account has no meter. */
-  correct({ id, accountId, cycle, used, credit }: AskedCorrection): Step | undefined {
+  correct({ id, accountId, cycle, used, credit }: RequestedCorrection): MeterChange | undefined {
     const meter = this.#meters.get(accountId);
     const slot = this.counters?.withdraw(accountId);
     if (meter === undefined) return undefined;
@@ -216,7 +216,7 @@ export class Reservations {
   }
 
   /** What to reserve for an account now, or else what it has used since; undefined where nothing is to be done. */
-  #next(meter: AccountMeter, isAsked: boolean): Step | undefined {
+  #next(meter: AccountMeter, isAsked: boolean): MeterChange | undefined {
     const { account, id, row: before } = meter;
     const counters = this.counters!;
     const slot = counters.view(id);
@@ -240,7 +240,7 @@ export class Reservations {
   }
 
   /** Only here a cycle begins, and with it its first block: nothing is reserved before the boundary. */
-  #nextCycle(meter: AccountMeter, cycle: number, { limit, granted }: Allowance): Step {
+  #nextCycle(meter: AccountMeter, cycle: number, { limit, granted }: Allowance): MeterChange {
     const counters = this.counters!;
     const over = counters.withdraw(meter.id);
     if (over === undefined) return this.#repair(meter);
@@ -254,7 +254,7 @@ export class Reservations {
   }
 
   /** A slot that holds what we never wrote: refused by the workers, and set right here. */
-  #repair(meter: AccountMeter): Step {
+  #repair(meter: AccountMeter): MeterChange {
     const row = this.#knownUsage(meter, undefined);
     return { meter, row, jump: 'ledger.repair_slot', publish: () => this.#reset(meter) };
   }

@@ -6,16 +6,16 @@
  * state `failed` with its reason, and everything that is reserved can still be spent.
  */
 import { PagegateError } from '../../errors.ts';
-import { type Counters, type FleetLink, NO_FLEET, STATE, type State } from '../counters/counters.ts';
+import { type Counters, type FleetLink, NO_FLEET, WRITER_STATE, type WriterState } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
 import type { Account } from '../quota.ts';
 import { noteIdentity, readIdentity } from '../store/identity.ts';
 import { METER_CORRECTED, USAGE_DAYS } from '../store/meters.ts';
-import { failureReason, isTemporary } from '../store/sqlite.ts';
+import { failureReason, isTemporary } from '../store/sqlite-failures.ts';
 import type { NearLimit } from './near-limits.ts';
 import { type OpenedLedger, openForWriting } from './opened-ledger.ts';
-import { type Allowance, Reservations, type Standing, type Step } from './reservations.ts';
+import { type AccountStanding, type Allowance, type MeterChange, Reservations } from './reservations.ts';
 import { WriterClock } from './writer-clock.ts';
 
 /** How often the files are looked at and the usage is committed, in milliseconds. */
@@ -51,7 +51,7 @@ export class Reserver {
   readonly #reservations: Reservations;
   #opened: OpenedLedger | undefined;
   #mapped: OpenCounters | undefined;
-  #state: State = STATE.starting;
+  #state: WriterState = WRITER_STATE.starting;
   #reason = 'The ledger writer is starting.';
   #revision = 0;
   /** Of the ledger that was opened last. */
@@ -77,7 +77,7 @@ export class Reserver {
   }
 
   get state(): { readonly ready: boolean; readonly reason: string } {
-    return { ready: this.#state === STATE.ready, reason: this.#reason };
+    return { ready: this.#state === WRITER_STATE.ready, reason: this.#reason };
   }
 
   /** What the active accounts have used of their limits in the current cycle. */
@@ -129,7 +129,7 @@ export class Reserver {
     if (nowMs >= this.#nextCommitMs || nowMs < this.#nextCommitMs - 2 * COMMIT_MS) {
       this.#nextCommitMs = nowMs + COMMIT_MS;
       if (this.#lookAtFiles(this.#opened)) this.#commit(this.#reservations.reserveActive(false));
-    } else if (this.#state === STATE.failed) this.#commit([]);
+    } else if (this.#state === WRITER_STATE.failed) this.#commit([]);
     this.#publishHealth();
   }
 
@@ -177,7 +177,7 @@ export class Reserver {
    *
    * @param which `active` are those that somebody may be spending; `all` are also those that have spent anything in their cycle.
    */
-  standing(which: 'active' | 'all' | Iterable<number> = 'active'): Standing[] {
+  standing(which: 'active' | 'all' | Iterable<number> = 'active'): AccountStanding[] {
     return this.#reservations.standing(which);
   }
 
@@ -255,7 +255,7 @@ export class Reserver {
   }
 
   /** Makes steps durable, all or none, and publishes them. */
-  #commit(steps: readonly Step[]): boolean {
+  #commit(steps: readonly MeterChange[]): boolean {
     const opened = this.#opened;
     if (opened === undefined) return false;
     const { seconds, problem } = this.#clock;
@@ -263,7 +263,7 @@ export class Reserver {
       if (problem !== undefined) throw new PagegateError('ledger_unavailable', problem);
       const changed = steps.filter(({ meter, row }) => row !== meter.row);
       // Writing anything at all is also how a recovery is proved.
-      if (changed.length > 0 || this.#clock.isSaveDue(seconds) || this.#state !== STATE.ready)
+      if (changed.length > 0 || this.#clock.isSaveDue(seconds) || this.#state !== WRITER_STATE.ready)
         this.#write(opened, changed, seconds);
     } catch (error) {
       this.#fail(error);
@@ -274,13 +274,13 @@ export class Reserver {
     for (const { publish } of steps) publish?.();
     this.#published = this.#commits;
     this.#clock.see(seconds);
-    this.#state = STATE.ready;
+    this.#state = WRITER_STATE.ready;
     this.#reason = '';
     this.#publishHealth();
     return true;
   }
 
-  #write({ database, meters }: OpenedLedger, steps: readonly Step[], seconds: number): void {
+  #write({ database, meters }: OpenedLedger, steps: readonly MeterChange[], seconds: number): void {
     const startedMs = performance.now();
     database
       .transaction(() => {
@@ -303,7 +303,7 @@ export class Reserver {
   }
 
   /** Whether a failed commit reached the disk is not known: what it was about is read anew. */
-  #reload({ meters }: OpenedLedger, steps: readonly Step[]): void {
+  #reload({ meters }: OpenedLedger, steps: readonly MeterChange[]): void {
     try {
       for (const { meter } of steps) meter.row = meters.one(meter.id) ?? meter.row;
       this.#commits = meters.commits();
@@ -337,7 +337,7 @@ export class Reserver {
 
   #fail(error: unknown): void {
     this.#reason = reasonOf(error);
-    this.#state = STATE.failed;
+    this.#state = WRITER_STATE.failed;
     this.#publishHealth();
   }
 

@@ -92,7 +92,7 @@ export interface WriterLink {
   close(): void;
 }
 
-export interface WriterEvents {
+export interface WriterLinkEvents {
   /** A ledger writer is there, perhaps another one than before. */
   readonly onConnect: () => void;
   /** There may be something to see. */
@@ -100,64 +100,71 @@ export interface WriterEvents {
 }
 
 /** Connects to the ledger writer. */
-export function connectToWriter(ledgerFile: string, { onConnect, onAnswer }: WriterEvents): WriterLink {
-  /** The connection, also while it is being opened. */
-  let opening: Socket | undefined;
-  let socket: Socket | undefined;
-  let isClosed = false;
-  let timer: NodeJS.Timeout | undefined;
-  const openSoon = (): void => {
-    if (!isClosed) timer = setTimeout(open, RECONNECT_MS);
-  };
-  const ask = (accountIds: readonly number[]): void => {
+export function connectToWriter(ledgerFile: string, events: WriterLinkEvents): WriterLink {
+  return new Connection(ledgerFile, events);
+}
+
+class Connection implements WriterLink {
+  readonly #path: string;
+  readonly #events: WriterLinkEvents;
+  /** Also while it is being opened. */
+  #opening: Socket | undefined;
+  /** Undefined while there is no ledger writer. */
+  #connected: Socket | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #isClosed = false;
+
+  constructor(ledgerFile: string, events: WriterLinkEvents) {
+    this.#path = socketFile(ledgerFile);
+    this.#events = events;
+    this.#open();
+  }
+
+  ask(accountIds: readonly number[]): void {
     const bytes = Buffer.alloc(accountIds.length * ID_SIZE_BYTES);
     for (const [i, id] of accountIds.entries()) bytes.writeUInt32LE(id, i * ID_SIZE_BYTES);
-    if (bytes.length > 0) socket?.write(bytes);
-  };
-  const open = (): void => {
+    if (bytes.length > 0) this.#connected?.write(bytes);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    clearTimeout(this.#timer);
+    // One that is still being opened would outlive what it tells of.
+    this.#opening?.destroy();
+  }
+
+  #open(): void {
     try {
-      openNow();
+      withShortPath(this.#path, (short, release) => this.#connect(short, release));
     } catch {
       // The folder of a long path is gone; it may come back.
-      openSoon();
+      this.#openLater();
     }
-  };
-  const openNow = (): void => {
-    withShortPath(socketFile(ledgerFile), (short, release) => {
-      const opened = connect({
-        path: short,
-        // One buffer for all answers: they carry nothing.
-        onread: {
-          buffer: Buffer.alloc(64),
-          callback: () => {
-            onAnswer();
-            return true;
-          },
-        },
-      });
-      opening = opened;
-      opened.on('connect', () => {
-        release();
-        if (isClosed) return;
-        socket = opened;
-        onConnect();
-      });
-      opened.on('error', () => {});
-      opened.on('close', () => {
-        release();
-        socket = undefined;
-        openSoon();
-      });
+  }
+
+  #openLater(): void {
+    if (!this.#isClosed) this.#timer = setTimeout(() => this.#open(), RECONNECT_MS);
+  }
+
+  #connect(path: string, release: () => void): void {
+    const onAnswer = (): true => {
+      this.#events.onAnswer();
+      return true;
+    };
+    // One buffer for all answers: they carry nothing.
+    const socket = connect({ path, onread: { buffer: Buffer.alloc(64), callback: onAnswer } });
+    this.#opening = socket;
+    socket.on('connect', () => {
+      release();
+      if (this.#isClosed) return;
+      this.#connected = socket;
+      this.#events.onConnect();
     });
-  };
-  open();
-  return {
-    ask,
-    close: () => {
-      isClosed = true;
-      clearTimeout(timer);
-      // One that is still being opened would outlive what it tells of.
-      opening?.destroy();
-    },
-  };
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      release();
+      this.#connected = undefined;
+      this.#openLater();
+    });
+  }
 }

@@ -1,4 +1,5 @@
 /** The first layer: hosts that stand on the policy's list. */
+import type { Steps } from '../../steps.ts';
 import { type HostEntry, invalid } from '../documents.ts';
 import { byHost, countingPaths, hostContexts, type MethodKind, type PlacedHost, READ, WRITE } from '../host-overlap.ts';
 import type { Verdict } from '../types.ts';
@@ -25,8 +26,8 @@ export interface HostPolicies {
   readonly writes: readonly HostPolicy[];
 }
 
-/** @throws PagegateError policy_invalid */
-export function compileHosts(entries: readonly HostEntry[], filter: HostFilter): HostMap<HostPolicies> {
+/** A step for each host. @throws PagegateError policy_invalid */
+export function* compileHosts(entries: readonly HostEntry[], filter: HostFilter): Steps<HostMap<HostPolicies>> {
   const map = new HostMap<HostPolicies>(filter);
   for (const placed of byHost(entries.map(readHost))) {
     const [{ host, reach }] = placed;
@@ -38,6 +39,7 @@ export function compileHosts(entries: readonly HostEntry[], filter: HostFilter):
       reads: compileKind(same, host, READ),
       writes: compileKind(same, host, WRITE),
     });
+    yield;
   }
   return map;
 }

@@ -1,5 +1,5 @@
 /** The page-type layer: a URL against the verified pages of its domain. */
-import { type CanonicalUrl, parseUrl, queryMarkIn } from '../../domain/canonical-url.ts';
+import { type CanonicalUrl, parseUrl, queryStartIn } from '../../domain/canonical-url.ts';
 import type { PageFilter } from '../../record/types.ts';
 import type { PolicyDocument } from '../documents.ts';
 import type { Subject } from '../subject.ts';
@@ -176,7 +176,7 @@ function isSamePage(path: string, pagePath: string, folder: string): boolean {
 /** Whether a URL's fragment is a route, folded, that a page's own code follows, or one below it. */
 function isOnRoute(url: CanonicalUrl, route: string): boolean {
   const own = looseRoute(url);
-  return foldedPaths(own, queryMarkIn(own)).some((path) => isBelow(path, route));
+  return foldedPaths(own, queryStartIn(own)).some((path) => isBelow(path, route));
 }
 
 /** Whether the parameters hold every one that is wanted; what else there is does not matter. */

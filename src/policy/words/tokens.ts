@@ -5,6 +5,7 @@
  */
 import { PagegateError } from '../../errors.ts';
 import { didYouMean } from '../../json/near-name.ts';
+import type { Steps } from '../../steps.ts';
 import { phrasesOf, type TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 import { PathSegments } from '../url/path-segments.ts';
@@ -33,16 +34,23 @@ const PLAIN_TOKEN = /^[a-z0-9]+$/;
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
   readonly names: readonly string[];
-  readonly #ordinals = new Map<string, number>();
+  readonly #ordinals: ReadonlyMap<string, number>;
   readonly #byToken: ReadonlyMap<string, readonly number[]>;
   readonly #plain: TokenTable;
   readonly #segments = new PathSegments(this);
 
-  constructor(lists: Readonly<Record<string, TokenList>>) {
-    this.names = Object.keys(lists);
+  private constructor(names: readonly string[], byToken: ReadonlyMap<string, readonly number[]>, plain: TokenTable) {
+    this.names = names;
+    this.#ordinals = new Map(names.map((name, ordinal) => [name, ordinal]));
+    this.#byToken = byToken;
+    this.#plain = plain;
+  }
+
+  /** A step for each list. */
+  static *compile(lists: Readonly<Record<string, TokenList>>): Steps<TokenIndex> {
+    const names = Object.keys(lists);
     const byToken = new Map<string, readonly number[]>();
-    for (const [ordinal, name] of this.names.entries()) {
-      this.#ordinals.set(name, ordinal);
+    for (const [ordinal, name] of names.entries()) {
       // One object for all tokens that are in the same lists: what each becomes with this list.
       const longer = new Map<readonly number[], readonly number[]>();
       for (const token of phrasesOf(lists[name]!, tokenOf)) {
@@ -55,9 +63,11 @@ export class TokenIndex {
         }
         byToken.set(token, after);
       }
+      yield;
     }
-    this.#byToken = byToken;
-    this.#plain = new TokenTable([...this.#byToken].filter(([token]) => PLAIN_TOKEN.test(token)));
+    const plain = [...byToken].filter(([token]) => PLAIN_TOKEN.test(token));
+    yield;
+    return new TokenIndex(names, byToken, new TokenTable(plain));
   }
 
   /** Ordinal of a list. @throws PagegateError policy_invalid */
@@ -126,8 +136,12 @@ export class TokenIndex {
     for (const [token, lists] of this.#byToken) yield { token, lists };
   }
 
-  /** The tokens of one list. */
-  *tokensIn(list: number): IterableIterator<string> {
-    for (const [token, lists] of this.#byToken) if (lists.includes(list)) yield token;
+  /** The tokens of each of some lists, found in one walk over all. */
+  tokensIn(ordinals: readonly number[]): string[][] {
+    const found = ordinals.map((): string[] => []);
+    for (const [token, lists] of this.#byToken) {
+      for (const [at, ordinal] of ordinals.entries()) if (lists.includes(ordinal)) found[at]!.push(token);
+    }
+    return found;
   }
 }

@@ -4,16 +4,16 @@ import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 
 /** The places whose disks are looked at. */
-export type Place = 'state' | 'decision_log';
+export type WatchedDisk = 'state' | 'decision_log';
 
 export interface DiskSpace {
   /** What an unprivileged process may still write; a place that cannot be looked at is left out. */
-  readonly freeBytes: Readonly<Partial<Record<Place, number>>>;
+  readonly freeBytes: Readonly<Partial<Record<WatchedDisk, number>>>;
 }
 
 export async function readDiskSpace(config: Config): Promise<DiskSpace> {
-  const freeBytes: Partial<Record<Place, number>> = {};
-  const look = async (place: Place, path: string): Promise<void> => {
+  const freeBytes: Partial<Record<WatchedDisk, number>> = {};
+  const look = async (place: WatchedDisk, path: string): Promise<void> => {
     try {
       const { bavail, bsize } = await statfs(path);
       freeBytes[place] = bavail * bsize;

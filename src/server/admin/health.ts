@@ -22,7 +22,7 @@ import {
 } from './warnings.ts';
 
 /** The parts of a server that are looked at. */
-export interface Observed {
+export interface ObservedServer {
   readonly config: Config;
   readonly port: number;
   readonly startedAt: Date;
@@ -32,23 +32,23 @@ export interface Observed {
   readonly watch: HealthWatch;
 }
 
-export const addressOf = (config: Config, port: number): string => {
-  return `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
-};
+/** Where clients find the endpoint. */
+export const endpointUrl = (config: Config, port: number): string =>
+  `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
 
-export async function reloadAll(server: Observed): Promise<ReloadReply> {
+export async function reloadAll(server: ObservedServer): Promise<ReloadReply> {
   const { answers, missing } = await server.supervisor.ask('reload');
   await server.watch.look(() => currentWarnings(server));
   return { workers: answers, missing, warnings: (await currentWarnings(server)).map(({ text }) => text) };
 }
 
-export async function readiness(server: Observed): Promise<Readiness> {
+export async function readiness(server: ObservedServer): Promise<Readiness> {
   const { warnings, ...judged } = judge(server, await server.supervisor.ask('status'));
   return { ...judged, warnings: warnings.map(({ text }) => text) };
 }
 
 /** What is not as it should be now. */
-export async function currentWarnings(server: Observed): Promise<readonly Warning[]> {
+export async function currentWarnings(server: ObservedServer): Promise<readonly Warning[]> {
   return judge(server, await server.supervisor.ask('status')).warnings;
 }
 
@@ -60,7 +60,7 @@ interface Judged extends Omit<Readiness, 'warnings'> {
  * A worker that ended takes no connections until its replacement listens: the others answer, so that is a warning. One that hangs
  * still is given its share of them, which waits: that is a reason.
  */
-function judge(server: Observed, { answers, missing }: Replies<'status'>): Judged {
+function judge(server: ObservedServer, { answers, missing }: Replies<'status'>): Judged {
   const { health, nearLimits } = server.ledgerWriter;
   const nowMs = Date.now();
   const reasons: string[] = [];
@@ -90,7 +90,7 @@ function judge(server: Observed, { answers, missing }: Replies<'status'>): Judge
   return { ready: reasons.length === 0, reasons, warnings };
 }
 
-export async function serverStatus(server: Observed): Promise<Omit<ServerStatus, 'stopping'>> {
+export async function serverStatus(server: ObservedServer): Promise<Omit<ServerStatus, 'stopping'>> {
   const { config, supervisor, port, startedAt } = server;
   const replies = await supervisor.ask('status');
   const { warnings, ...judged } = judge(server, replies);
@@ -98,7 +98,7 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
     version: PROGRAM_VERSION,
     pid: process.pid,
     started_at: startedAt.toISOString(),
-    address: addressOf(config, port),
+    address: endpointUrl(config, port),
     tls: config.tls.certificate_file !== null,
     ...judged,
     warnings: warnings.map(({ text }) => text),
@@ -109,7 +109,7 @@ export async function serverStatus(server: Observed): Promise<Omit<ServerStatus,
 }
 
 /** Prometheus text. */
-export async function metricsText(server: Observed): Promise<string> {
+export async function metricsText(server: ObservedServer): Promise<string> {
   const { supervisor, ledgerWriter, lastKnownGood } = server;
   const replies = await supervisor.ask('status');
   const { answers, missing } = replies;
@@ -160,7 +160,7 @@ function warningCounts(warnings: readonly Warning[]): Record<string, number> {
   return Object.fromEntries(counts) as Record<string, number>;
 }
 
-function hostGauges({ watch, ledgerWriter }: Observed): Record<string, number> {
+function hostGauges({ watch, ledgerWriter }: ObservedServer): Record<string, number> {
   const gauges: Record<string, number> = {};
   for (const [place, bytes] of Object.entries(watch.facts.freeBytes))
     gauges[seriesOf('disk_free_bytes', { place })] = bytes;

@@ -2,6 +2,7 @@
 import { counted } from '../../counted.ts';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
+import { DAY_MS } from '../../times.ts';
 import { certificateWarnings } from '../certificate-warnings.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
 import type { Certificate } from '../read-certificate.ts';
@@ -29,7 +30,6 @@ export interface Warning {
 
 /** A commit of the ledger that takes longer is slow, in milliseconds. */
 const SLOW_COMMIT_MS = 1_000;
-const DAY_MS = 86_400_000;
 /** A node of a fleet is heard once a second; after this it is worth a look. */
 const STALE_SECONDS = 10;
 /** A license that ends within this time is a warning. */

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fromSystem } from '../../errors.ts';
 import { mapShared } from '../../platform/libc.ts';
 import { type BurstLimits, burstTableSizeBytes, initializeBurstTable, isBurstTable } from '../request/burst-limit.ts';
-import type { Begin } from './restart-messages.ts';
+import type { BeginMessage } from './restart-messages.ts';
 
 /**
  * A fresh table. Counts of an earlier server are not taken over, and what a killed one left behind goes.
@@ -28,7 +28,7 @@ export function createBurstFile(runDir: string, limits: BurstLimits, keepsOthers
 }
 
 /** The table of a predecessor, so that a client's requests count on; undefined where its size or its layout is another one. */
-export function sharedBurstFile(burst: Begin['burst'] | undefined, limits: BurstLimits): string | undefined {
+export function sharedBurstFile(burst: BeginMessage['burst'] | undefined, limits: BurstLimits): string | undefined {
   if (!burst || burst.sizeBytes !== burstTableSizeBytes(limits) || !existsSync(burst.file)) return undefined;
   const mapping = mapShared(burst.file, burst.sizeBytes);
   const isTable = isBurstTable(mapping.buffer);

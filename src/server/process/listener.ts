@@ -2,7 +2,7 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
-import { memoryFile } from '../../platform/libc.ts';
+import { createMemoryFile } from '../../platform/libc.ts';
 import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
 import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
@@ -191,7 +191,7 @@ function withCertificateFiles<T>(
   { chain, key }: Certificate,
   task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,
 ): T {
-  const [chainFile, keyFile] = [memoryFile(chain), memoryFile(key)];
+  const [chainFile, keyFile] = [createMemoryFile(chain), createMemoryFile(key)];
   try {
     return task({ cert_file_name: chainFile.path, key_file_name: keyFile.path });
   } finally {

@@ -22,7 +22,7 @@ export const HAND_OVER_PROTOCOL = 1;
 export const SUCCESSOR_VARIABLE = 'PAGEGATE_SUCCESSOR';
 
 /** Whether lookups can be answered; otherwise the reasons why not. */
-export interface Wellness {
+export interface SuccessorReadiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
 }
@@ -37,19 +37,19 @@ export type FromSuccessor =
       readonly ledgerFile: string;
       readonly socket: string;
     }
-  | ({ readonly type: 'ready'; readonly keepsBurstFile: boolean } & Wellness)
+  | ({ readonly type: 'ready'; readonly keepsBurstFile: boolean } & SuccessorReadiness)
   | { readonly type: 'taken' }
-  | ({ readonly type: 'confirmed' } & Wellness)
+  | ({ readonly type: 'confirmed' } & SuccessorReadiness)
   | { readonly type: 'failed'; readonly message: string };
 
-export interface Begin {
+export interface BeginMessage {
   readonly type: 'begin';
   readonly host: string;
   readonly port: number;
   readonly burst: { readonly file: string; readonly sizeBytes: number } | null;
 }
 
-export interface Take {
+export interface TakeMessage {
   readonly type: 'take';
   /** Sockets of the predecessor that listen on the port: the successor's first one has this place among all. */
   readonly listening: number;
@@ -57,4 +57,8 @@ export interface Take {
   readonly admin: { readonly host: string; readonly port: number } | null;
 }
 
-export type FromPredecessor = Begin | Take | { readonly type: 'confirm' } | { readonly type: 'committed' };
+export type FromPredecessor =
+  | BeginMessage
+  | TakeMessage
+  | { readonly type: 'confirm' }
+  | { readonly type: 'committed' };

@@ -6,17 +6,17 @@ import { Server } from 'node:net';
 import { LEDGER_VERSIONS } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import {
-  type Begin,
+  type BeginMessage,
   type FromPredecessor,
   type FromSuccessor,
   HAND_OVER_PROTOCOL,
   SUCCESSOR_VARIABLE,
-  type Take,
-  type Wellness,
+  type SuccessorReadiness,
+  type TakeMessage,
 } from './restart-messages.ts';
 
 /** What the predecessor has passed on. */
-export interface Taken extends Omit<Take, 'type'> {
+export interface Taken extends Omit<TakeMessage, 'type'> {
   /** The listening socket of its admin listener. */
   readonly adminServer: Server | undefined;
 }
@@ -28,13 +28,13 @@ export class Predecessor {
   /** Resolves when there is no way back for it, or it is gone. */
   readonly committed: Promise<void>;
   /** Resolves with what it may share; undefined where it is gone. */
-  readonly begin: Promise<Begin | undefined>;
+  readonly begin: Promise<BeginMessage | undefined>;
   /** Resolves when it has left the ledger writer's place; undefined where it is gone. */
   readonly take: Promise<Taken | undefined>;
-  #onConfirm: () => Promise<Wellness> = async () => ({ ready: true, reasons: [] });
+  #onConfirm: () => Promise<SuccessorReadiness> = async () => ({ ready: true, reasons: [] });
 
   constructor() {
-    const begin = Promise.withResolvers<Begin | undefined>();
+    const begin = Promise.withResolvers<BeginMessage | undefined>();
     const take = Promise.withResolvers<Taken | undefined>();
     const committed = Promise.withResolvers<void>();
     const gone = Promise.withResolvers<void>();
@@ -74,12 +74,12 @@ export class Predecessor {
   }
 
   /** Says that all workers listen. */
-  ready(state: Wellness, keepsBurstFile: boolean): void {
+  ready(state: SuccessorReadiness, keepsBurstFile: boolean): void {
     tell({ type: 'ready', ready: state.ready, reasons: state.reasons, keepsBurstFile });
   }
 
   /** Says that this server has everything; asked a little later, it says how it is. */
-  taken(onConfirm: () => Promise<Wellness>): void {
+  taken(onConfirm: () => Promise<SuccessorReadiness>): void {
     this.#onConfirm = onConfirm;
     tell({ type: 'taken' });
   }

@@ -10,30 +10,30 @@ import { LEDGER_VERSIONS, type LedgerWriter } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import type { RestartReply } from '../status.ts';
 import {
-  type Begin,
+  type BeginMessage,
   type FromPredecessor,
   type FromSuccessor,
   HAND_OVER_PROTOCOL,
   SUCCESSOR_VARIABLE,
-  type Take,
-  type Wellness,
+  type SuccessorReadiness,
+  type TakeMessage,
 } from './restart-messages.ts';
 import type { Supervisor } from './supervisor.ts';
 
 /** How a server is started: a path that an upgrade leads to the new program, and the arguments of this one. */
-export interface Program {
+export interface ServerProgram {
   readonly command: string;
   readonly args: readonly string[];
 }
 
 /** What a running server hands over, and how it is at that moment. */
 export interface HandOver {
-  readonly program: Program;
+  readonly program: ServerProgram;
   readonly supervisor: Supervisor;
   readonly ledgerWriter: LedgerWriter;
   readonly ledgerFile: string;
   readonly socket: string;
-  readonly begin: Omit<Begin, 'type'>;
+  readonly begin: Omit<BeginMessage, 'type'>;
   readonly admin: { readonly server: Server; readonly host: string; readonly port: number } | undefined;
   /** Whether it answers lookups itself: then its successor must, too. */
   readonly isReady: () => Promise<boolean>;
@@ -109,7 +109,7 @@ export class Successor {
       await this.#requireAsWell(ready);
       this.#hasTaken = true;
       await ledgerWriter.handOver(WRITER_LIMIT_MS);
-      const take: Take = {
+      const take: TakeMessage = {
         type: 'take',
         listening: supervisor.pids.length,
         admin: admin === undefined ? null : { host: admin.host, port: admin.port },
@@ -178,7 +178,7 @@ export class Successor {
   }
 
   /** A server that answers lookups is not replaced by one that does not. @throws PagegateError restart_failed */
-  async #requireAsWell({ ready, reasons }: Wellness): Promise<void> {
+  async #requireAsWell({ ready, reasons }: SuccessorReadiness): Promise<void> {
     if (!ready && (await this.#handOver.isReady())) throw failed(`It is not ready: ${reasons.join('; ')}.`);
   }
 

@@ -6,7 +6,7 @@ import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platf
 import { addSnapshots } from '../admin/metric-counters.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { MetricsSnapshot } from '../metric-definitions.ts';
-import type { Answers, Question, WorkerLink } from './worker-link.ts';
+import type { WorkerAnswers, WorkerLink, WorkerQuestion } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;
 /** A reload maps and checks a file and may warm it; a worker that hangs meanwhile is killed by the watch. */
@@ -24,7 +24,7 @@ export interface SupervisorOptions {
   /** Starts the worker with this number (from 0); resolves when it listens. Once aborted it ends what it started. */
   readonly start: (number: number, signal: AbortSignal) => Promise<WorkerLink>;
   /** How long a worker may take to drain, in milliseconds; idle connections may be kept until the transport closes them. */
-  readonly drainMs: (keepsIdle: boolean) => number;
+  readonly drainTimeoutMs: (keepsIdle: boolean) => number;
   readonly log: Log;
   /**
    * How long a worker may give no answer before it is killed and replaced, in milliseconds; 10,000 unless told otherwise. After each such
@@ -44,8 +44,8 @@ export interface MissingWorker {
   readonly reason: string;
 }
 
-export interface Replies<Q extends Question> {
-  readonly answers: readonly (Answers[Q] & { readonly worker: number })[];
+export interface Replies<Q extends WorkerQuestion> {
+  readonly answers: readonly (WorkerAnswers[Q] & { readonly worker: number })[];
   readonly missing: readonly MissingWorker[];
 }
 
@@ -112,7 +112,7 @@ export class Supervisor {
   }
 
   /** Asks every worker; takes a few seconds at most, a reload until the slowest has done it or was killed. */
-  async ask<Q extends Question>(question: Q, range?: SocketRange): Promise<Replies<Q>> {
+  async ask<Q extends WorkerQuestion>(question: Q, range?: SocketRange): Promise<Replies<Q>> {
     const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question, range)));
     return {
       answers: replies.flatMap((reply) => ('missing' in reply ? [] : [reply.answer])),
@@ -135,7 +135,7 @@ export class Supervisor {
         const { link } = slot;
         if (link === undefined) return;
         try {
-          await link.ask(how, this.#options.drainMs(how === 'retire') + DRAIN_GRACE_MS);
+          await link.ask(how, this.#options.drainTimeoutMs(how === 'retire') + DRAIN_GRACE_MS);
         } catch (error) {
           const reason = error instanceof Error ? error.message : String(error);
           this.#options.log('worker_killed', { worker, pid: link.pid, reason });
@@ -148,11 +148,11 @@ export class Supervisor {
     );
   }
 
-  async #askSlot<Q extends Question>(
+  async #askSlot<Q extends WorkerQuestion>(
     worker: number,
     question: Q,
     range?: SocketRange,
-  ): Promise<{ answer: Answers[Q] & { readonly worker: number } } | { missing: MissingWorker }> {
+  ): Promise<{ answer: WorkerAnswers[Q] & { readonly worker: number } } | { missing: MissingWorker }> {
     const slot = this.#slots[worker]!;
     const { link, watch } = slot;
     if (link === undefined || watch === undefined)

@@ -1,4 +1,4 @@
-/** How the primary process talks to a worker, be it a process of its own or in the same one: questions and answers. */
+/** How the primary process talks to a worker process: questions and answers. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -12,7 +12,7 @@ import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
 /** What a worker can be asked. */
-export interface Answers {
+export interface WorkerAnswers {
   readonly metrics: MetricsSnapshot;
   readonly status: WorkerStatus;
   readonly reload: ReloadReport;
@@ -23,12 +23,12 @@ export interface Answers {
   readonly steer: { readonly isSteered: boolean };
 }
 
-export type Question = keyof Answers;
+export type WorkerQuestion = keyof WorkerAnswers;
 
 export interface WorkerLink {
   readonly pid: number;
   /** Rejects when the worker does not answer in time, or dies; the message is the predicate of a sentence about the worker. */
-  ask<Q extends Question>(question: Q, timeoutMs: number, range?: SocketRange): Promise<Answers[Q]>;
+  ask<Q extends WorkerQuestion>(question: Q, timeoutMs: number, range?: SocketRange): Promise<WorkerAnswers[Q]>;
   /** Ends the worker at once. */
   kill(): void;
   /** Resolves when the worker has ended, with how. */
@@ -54,12 +54,12 @@ export interface ForkOptions {
   readonly onKnownGood: (part: KnownGoodPart) => void;
 }
 
-export type ToWorker = StartMessage | Ask;
+export type ToWorker = StartMessage | AskMessage;
 
-export interface Ask {
+export interface AskMessage {
   readonly type: 'ask';
   readonly id: number;
-  readonly question: Question;
+  readonly question: WorkerQuestion;
   /** For `steer` alone. */
   readonly range?: SocketRange | undefined;
 }
@@ -68,15 +68,15 @@ export type FromWorker =
   | { readonly type: 'listening' }
   | { readonly type: 'failed'; readonly code: string; readonly message: string }
   | { readonly type: 'known_good'; readonly part: KnownGoodPart }
-  | { readonly type: 'answer'; readonly id: number; readonly answer: Answers[Question] };
+  | { readonly type: 'answer'; readonly id: number; readonly answer: WorkerAnswers[WorkerQuestion] };
 
-/** Asks a worker, in whichever process it is. */
-export async function answer<Q extends Question>(
+/** What a worker answers to a question. */
+export async function answerFor<Q extends WorkerQuestion>(
   worker: Worker,
   question: Q,
   range: SocketRange | undefined,
-): Promise<Answers[Q]> {
-  const answers: { [K in Question]: () => Promise<Answers[K]> | Answers[K] } = {
+): Promise<WorkerAnswers[Q]> {
+  const answers: { [K in WorkerQuestion]: () => Promise<WorkerAnswers[K]> | WorkerAnswers[K] } = {
     metrics: () => worker.metrics(),
     status: () => worker.status(),
     reload: () => worker.reload(),
@@ -94,22 +94,7 @@ export async function answer<Q extends Question>(
 }
 
 /** Whether a worker ends with its answer. */
-export const isLast = (question: Question): boolean => question === 'drain' || question === 'retire';
-
-/** A link to a worker in this process. */
-export function localLink(worker: Worker): WorkerLink {
-  const { promise: ended, resolve } = Promise.withResolvers<string>();
-  return {
-    pid: process.pid,
-    ended,
-    async ask(question, _timeoutMs, range) {
-      const result = await answer(worker, question, range);
-      if (isLast(question)) resolve('drained');
-      return result;
-    },
-    kill: () => resolve('killed'),
-  };
-}
+export const endsWorker = (question: WorkerQuestion): boolean => question === 'drain' || question === 'retire';
 
 const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
@@ -172,7 +157,7 @@ function send(child: ChildProcess, message: ToWorker): void {
 }
 
 interface OpenQuestion {
-  readonly resolve: (answer: Answers[Question]) => void;
+  readonly resolve: (answer: WorkerAnswers[WorkerQuestion]) => void;
   readonly reject: (error: Error) => void;
 }
 
@@ -204,10 +189,10 @@ class ProcessLink implements WorkerLink {
     return this.#child.pid ?? 0;
   }
 
-  async ask<Q extends Question>(question: Q, timeoutMs: number, range?: SocketRange): Promise<Answers[Q]> {
+  async ask<Q extends WorkerQuestion>(question: Q, timeoutMs: number, range?: SocketRange): Promise<WorkerAnswers[Q]> {
     if (this.#how !== undefined) throw new Error(`ended (${this.#how})`);
     const id = this.#nextId++;
-    const { promise, resolve, reject } = Promise.withResolvers<Answers[Question]>();
+    const { promise, resolve, reject } = Promise.withResolvers<WorkerAnswers[WorkerQuestion]>();
     const timer = setTimeout(
       () => reject(new Error(`did not answer "${question}" within ${timeoutMs / 1_000} s`)),
       timeoutMs,
@@ -215,7 +200,7 @@ class ProcessLink implements WorkerLink {
     this.#open.set(id, { resolve, reject });
     send(this.#child, { type: 'ask', id, question, range });
     try {
-      return (await promise) as Answers[Q];
+      return (await promise) as WorkerAnswers[Q];
     } finally {
       clearTimeout(timer);
       this.#open.delete(id);

@@ -8,7 +8,7 @@ import { createLog, failureFields, requestFailureFields } from '../log.ts';
 import { burstTableSizeBytes } from '../request/burst-limit.ts';
 import type { KnownGoodPart } from '../swap/last-known-good.ts';
 import { Worker } from './worker.ts';
-import { answer, type FromWorker, isLast, type StartMessage, type ToWorker } from './worker-link.ts';
+import { answerFor, endsWorker, type FromWorker, type StartMessage, type ToWorker } from './worker-link.ts';
 
 let worker: Worker | undefined;
 
@@ -54,8 +54,8 @@ process.on('message', (message: ToWorker) => {
   }
   const { id, question, range } = message;
   if (worker === undefined) return;
-  void answer(worker, question, range).then((result) => {
+  void answerFor(worker, question, range).then((result) => {
     tell({ type: 'answer', id, answer: result });
-    if (isLast(question) && process.connected) process.disconnect();
+    if (endsWorker(question) && process.connected) process.disconnect();
   });
 });

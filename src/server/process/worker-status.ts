@@ -2,10 +2,10 @@
 import type { MeterHealth } from '../../ledger/meter.ts';
 
 /** What can be loaded anew while serving. */
-export type Part = 'policy' | 'index' | 'certificate';
+export type DataPart = 'policy' | 'index' | 'certificate';
 
 /** How a part fared: taken into use, found to be the same, or refused for a reason. */
-export type ReloadReport = Readonly<Record<Part, string>>;
+export type ReloadReport = Readonly<Record<DataPart, string>>;
 
 export interface LicenseStatus {
   /** The last day whose data it covers, as YYYY-MM-DD; null where it names drops instead of a day. */
@@ -69,7 +69,7 @@ export interface WorkerStatus {
   /** Why lookups fail, or why no index is served: it is damaged, or its file was written to or cut. Null where neither is known. */
   readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */
-  readonly problems: Readonly<Partial<Record<Part, string>>>;
+  readonly problems: Readonly<Partial<Record<DataPart, string>>>;
 }
 
 /** Health of the meter under the names that are told. */

@@ -1,6 +1,6 @@
 /**
  * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
- * table of the burst limit; each lives in a process of its own, or the only one in the primary's.
+ * table of the burst limit; each lives in a process of its own.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
@@ -44,7 +44,7 @@ const DRAIN_STEP_MS = 25;
 const IDLE_GRACE_SECONDS = 6;
 
 /** How long draining takes at most, in milliseconds; idle connections that are kept end by the transport's own timeout. */
-export const drainMs = ({ drain_seconds, idle_seconds }: Config['server'], keepsIdle: boolean): number =>
+export const drainTimeoutMs = ({ drain_seconds, idle_seconds }: Config['server'], keepsIdle: boolean): number =>
   Math.max(drain_seconds, keepsIdle ? idle_seconds + IDLE_GRACE_SECONDS : 0) * 1_000;
 
 /** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
@@ -195,7 +195,7 @@ export class Worker {
 
   async #drain(keepsIdle: boolean): Promise<void> {
     this.#data.stop();
-    const limitMs = drainMs(this.#config.server, keepsIdle);
+    const limitMs = drainTimeoutMs(this.#config.server, keepsIdle);
     const deadline = performance.now() + limitMs;
     await this.#listener?.stopListening();
     let busyAt = performance.now();

@@ -3,10 +3,10 @@
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
-import { type Index, NOT_FOUND } from '../../index/read.ts';
+import { type Index, NO_RECORD } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { PageFilter, PageUrl } from '../../record/types.ts';
-import type { Judged, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
+import type { JudgedUrl, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
 
 const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
 /** A quota is a safe integer: at most 16 digits. */
@@ -23,7 +23,7 @@ export class AnswerWriter {
   #tailStart = 0;
   #end = 0;
   #index: Index | undefined;
-  #handle = NOT_FOUND;
+  #handle = NO_RECORD;
   /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
   #gapSize = GAP_MAX_BYTES;
   readonly #verdicts = new WeakMap<Verdict, Buffer>();
@@ -61,7 +61,7 @@ export class AnswerWriter {
   }
 
   /** Keeps the answer, all but its quota. */
-  keepIn(answers: KeptAnswers, query: string, judged: Judged): void {
+  keepIn(answers: KeptAnswers, query: string, judged: JudgedUrl): void {
     const out = this.#scratch;
     answers.keep(query, judged, out.subarray(0, this.#headSize), out.subarray(this.#tailStart, this.#end));
   }

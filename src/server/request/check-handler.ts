@@ -14,14 +14,14 @@ import type { WorkerMetrics } from '../admin/metric-counters.ts';
 import { type Log, requestFailureFields } from '../log.ts';
 import { RecordEvidence } from '../record-evidence.ts';
 import type { ActiveData } from '../swap/active-data.ts';
-import type { Judged } from '../swap/kept-answers.ts';
+import type { JudgedUrl } from '../swap/kept-answers.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import { AnswerWriter } from './answer-body.ts';
 import type { BurstLimiter } from './burst-limit.ts';
-import { ClosingGuard } from './connection-close.ts';
+import { ClosingConnections } from './connection-close.ts';
 import type { DecisionLog } from './decision-log.ts';
 import { endAnswer } from './end-answer.ts';
-import { inputOptions, readTarget } from './input.ts';
+import { inputRefusal, readTarget } from './input.ts';
 import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { RefusalLog } from './refusal-log.ts';
@@ -88,7 +88,7 @@ export class CheckHandler {
   readonly #writer = new AnswerWriter();
   readonly #headers: RequestHeaders;
   readonly #counters: RequestCounters;
-  readonly #closing = new ClosingGuard();
+  readonly #closing = new ClosingConnections();
   #inFlight = 0;
 
   constructor(parts: CheckParts) {
@@ -186,11 +186,11 @@ export class CheckHandler {
   }
 
   /** Judges a question and writes its answer, all but the quota; undefined where it was refused. */
-  #judge(question: Question, served: ActiveData | undefined): Judged | undefined {
+  #judge(question: Question, served: ActiveData | undefined): JudgedUrl | undefined {
     const { query } = question;
     const target = readTarget(query);
     if ('problem' in target) {
-      this.#refuse(question, target.problem, inputOptions(target));
+      this.#refuse(question, target.problem, inputRefusal(target));
       return undefined;
     }
     if (served === undefined) {
@@ -246,7 +246,7 @@ export class CheckHandler {
     return { sinceMs, resume };
   }
 
-  #record(account: Account, judged: Judged, served: ActiveData, startedMs: number): void {
+  #record(account: Account, judged: JudgedUrl, served: ActiveData, startedMs: number): void {
     this.#parts.decisions?.record({
       account: account.name,
       method: judged.method,

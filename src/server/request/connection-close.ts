@@ -9,7 +9,7 @@ import type { Address } from '../../network/address.ts';
 import type { HttpResponse } from '../uws.ts';
 
 /** Keeps what follows on a connection that is about to be closed from being served. */
-export class ClosingGuard {
+export class ClosingConnections {
   /** Connections closed until the last request; -1 without one. */
   #closedBefore = -1;
   readonly #peer = new Uint8Array(16);

@@ -8,11 +8,10 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import type { Policy } from '../../policy/policy.ts';
-import type { Verdict } from '../../policy/types.ts';
+import type { JudgedUrl } from '../swap/kept-answers.ts';
 import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
 
 /** After the disk failed, lines are dropped for this long before the next try. */
@@ -34,14 +33,10 @@ export interface DecisionLogOptions {
   readonly onFailure?: (error: PagegateError) => void;
 }
 
-export interface Decision {
-  /** Its name. */
+/** What is logged of one request. */
+export interface JudgedRequest extends JudgedUrl {
+  /** The name of the account. */
   readonly account: string;
-  readonly method: string;
-  readonly url: CanonicalUrl;
-  readonly domain: string;
-  readonly found: boolean;
-  readonly verdict: Verdict;
   /** The policy that gave the verdict; it also knows what a secret looks like. */
   readonly policy: Policy;
   /** `<index generation>.<policy revision>`. */
@@ -77,7 +72,7 @@ export class DecisionLog {
   }
 
   /** Queues one line; never waits and never throws. */
-  record(decision: Decision): void {
+  record(decision: JudgedRequest): void {
     if (this.#queue.length >= this.#options.queueLines) {
       this.counts.dropped += 1;
       return;
@@ -85,7 +80,7 @@ export class DecisionLog {
     const now = Date.now();
     const isCorrected = now < this.#queuedMs && this.#queuedMs - now < SET_BACK_MS;
     if (!isCorrected) this.#queuedMs = now;
-    const text = decisionLine(decision, this.#options.fullUrl, new Date(this.#queuedMs));
+    const text = formatDecision(decision, this.#options.fullUrl, new Date(this.#queuedMs));
     this.#queue.push({ text, atMs: this.#queuedMs });
     this.#writing ??= this.#drain();
   }
@@ -194,7 +189,7 @@ function inOrder(lines: readonly QueuedLine[]): QueuedLine[][] {
 }
 
 /** One line of the log, with its line end. */
-export function decisionLine(decision: Decision, fullUrl: boolean, at = new Date()): string {
+export function formatDecision(decision: JudgedRequest, fullUrl: boolean, at = new Date()): string {
   const { url, verdict, policy, domain, found } = decision;
   return `${JSON.stringify({
     time: at.toISOString(),
@@ -217,7 +212,7 @@ const SECRET_RULE = 'secret_in_url';
 const CARRIER_RULE = 'dns_tunnel';
 
 /** Where a request goes, without what may be a secret on the way. */
-function maskedPlace({ url, domain, found, verdict }: Decision): Record<string, string> {
+function maskedPlace({ url, domain, found, verdict }: JudgedRequest): Record<string, string> {
   const carriesData = verdict.id === CARRIER_RULE;
   const known = found ? domain : '';
   return {

@@ -1,5 +1,5 @@
 /** What a request asks about: its parameters read as a target, or what is wrong with them. */
-import { errorOf, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
+import { errorCodeOf, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Query } from './query.ts';
 import type { RefusalOptions } from './refusal.ts';
@@ -37,12 +37,12 @@ function readValue(value: string, parameter: string): Target | InputProblem {
   const target = parseTarget(value);
   if (!('problem' in target)) return target;
   const { problem: reason } = target;
-  const code = errorOf(reason);
+  const code = errorCodeOf(reason);
   return code === 'input_too_long' ? { problem: code, parameter } : { problem: code, parameter, reason };
 }
 
 /** What a refusal tells about it: the parameter, why its value is no domain, and which parameters there are. */
-export function inputOptions({ problem, parameter, reason }: InputProblem): RefusalOptions {
+export function inputRefusal({ problem, parameter, reason }: InputProblem): RefusalOptions {
   const hint = reason === undefined ? HINTS[problem] : remedyFor(reason);
   const name =
     parameter.length > PARAMETER_ECHO_MAX_LENGTH ? `${parameter.slice(0, PARAMETER_ECHO_MAX_LENGTH)}…` : parameter;

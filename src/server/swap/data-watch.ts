@@ -7,10 +7,19 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
+import { inTurns } from '../../steps.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
-import { fileIdentity, hasSameUnicode, openCurrentIndex, openGivenIndex, openPolicy, warm } from '../data-loader.ts';
+import {
+  fileIdentity,
+  hasSameUnicode,
+  openCurrentIndex,
+  openGivenIndex,
+  openPolicy,
+  openPolicySteps,
+  warmIndex,
+} from '../data-loader.ts';
 import { failureFields, type Log } from '../log.ts';
-import type { Part, ReloadReport } from '../process/worker-status.ts';
+import type { DataPart, ReloadReport } from '../process/worker-status.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
@@ -39,9 +48,9 @@ export class DataWatch {
   /** The license and the drops that were rolled back, for health. */
   readonly notices: DataNotices;
   /** Why each part is not what its files say; parts that are have no entry. */
-  readonly problems: Partial<Record<Part, string>> = {};
+  readonly problems: Partial<Record<DataPart, string>> = {};
   readonly #options: DataWatchOptions;
-  readonly #identities: Record<Part, string> = { policy: '', index: '', certificate: '' };
+  readonly #identities: Record<DataPart, string> = { policy: '', index: '', certificate: '' };
   /** Only until the worker listens. */
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
@@ -168,7 +177,7 @@ export class DataWatch {
   }
 
   /** The files of a part do not serve, what the other workers serve does. */
-  #keep(part: Part, problem: unknown): void {
+  #keep(part: DataPart, problem: unknown): void {
     const reason = this.#refuse(part, problem);
     this.#options.log(`${part}_kept`, { reason });
   }
@@ -198,23 +207,23 @@ export class DataWatch {
     return run;
   }
 
-  #identityOf(part: Part): string {
+  #identityOf(part: DataPart): string {
     if (part === 'index') return fileIdentity(statePaths(this.#options.config).indexFile);
     if (part === 'policy') return fileIdentity(this.#options.config.policy.file);
     return `${fileIdentity(this.#options.config.tls.certificate_file)} ${fileIdentity(this.#options.config.tls.key_file)}`;
   }
 
-  #hasChanged(part: Part): boolean {
+  #hasChanged(part: DataPart): boolean {
     return this.#identityOf(part) !== this.#identities[part];
   }
 
   /** Whether the files of a part are those that are in use. */
-  #isCurrent(part: Part): boolean {
+  #isCurrent(part: DataPart): boolean {
     return this.problems[part] === undefined && !this.#hasChanged(part);
   }
 
   /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
-  async #reload(part: Part, load: () => Promise<string>): Promise<string> {
+  async #reload(part: DataPart, load: () => Promise<string>): Promise<string> {
     this.#identities[part] = this.#identityOf(part);
     try {
       const outcome = await load();
@@ -226,7 +235,7 @@ export class DataWatch {
   }
 
   /** Returns why, in words. */
-  #refuse(part: Part, error: unknown): string {
+  #refuse(part: DataPart, error: unknown): string {
     const reason = error instanceof PagegateError ? error.message : String(error);
     this.problems[part] = reason;
     this.#options.metrics.count('swaps_total', { part, outcome: 'refused' });
@@ -252,7 +261,7 @@ export class DataWatch {
 
   async #serve(index: Index): Promise<void> {
     if (!hasSameUnicode(index)) this.#options.log('unicode_differs', { index: index.info.unicodeVersion });
-    if (this.#options.config.index.warm) await warm(index, this.#options.log);
+    if (this.#options.config.index.warm) await warmIndex(index, this.#options.log);
     this.#use(index, this.#policy, 'index');
   }
 
@@ -267,7 +276,7 @@ export class DataWatch {
   }
 
   async #swapPolicy(): Promise<string> {
-    const policy = openPolicy(this.#options.config);
+    const policy = await inTurns(openPolicySteps(this.#options.config));
     this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;

@@ -6,7 +6,7 @@ import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import type { Verdict } from '../../policy/types.ts';
 
 /** What an answer says, as the decision log wants it. */
-export interface Judged {
+export interface JudgedUrl {
   readonly method: string;
   readonly url: CanonicalUrl;
   /** The domain that is reported. */
@@ -17,7 +17,7 @@ export interface Judged {
 }
 
 /** An answer without the quota of whoever asks, and where its bytes stand: before the quota, and behind it. */
-export interface KeptAnswer extends Judged {
+export interface KeptAnswer extends JudgedUrl {
   readonly start: number;
   readonly gap: number;
   readonly end: number;
@@ -50,7 +50,7 @@ export class KeptAnswers {
   }
 
   /** Keeps an answer: what stands before the quota, and what behind it. One that is very long is not kept. */
-  keep(query: string, judged: Judged, head: Uint8Array, tail: Uint8Array): void {
+  keep(query: string, judged: JudgedUrl, head: Uint8Array, tail: Uint8Array): void {
     const size = head.length + tail.length;
     if (query.length > QUERY_MAX_LENGTH || size > ANSWER_MAX_BYTES) return;
     if (this.#answers.size >= ANSWERS_MAX || this.#used + size > POOL_BYTES) {

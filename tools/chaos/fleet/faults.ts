@@ -39,7 +39,7 @@ export interface Excuse {
   readonly problems?: readonly string[];
 }
 
-export type Fault = (scene: Scene) => Promise<Excuse>;
+export type FleetFault = (scene: Scene) => Promise<Excuse>;
 
 const NOTHING: Excuse = {};
 
@@ -240,7 +240,7 @@ async function crossBoundary(scene: Scene): Promise<Excuse> {
 
 /** How a round is made. */
 export interface FaultPlan {
-  readonly run: Fault;
+  readonly run: FleetFault;
   /** The account's cycle ends in the midst. */
   readonly hasBoundary?: boolean;
   /** The quota is used to its end afterwards. */
@@ -249,7 +249,7 @@ export interface FaultPlan {
   readonly isSeamless?: boolean;
 }
 
-export const FAULTS: Readonly<Record<string, FaultPlan>> = {
+export const FLEET_FAULTS: Readonly<Record<string, FaultPlan>> = {
   'bad lines': { run: trouble },
   'kill worker': { run: ({ node }) => node.kill([node.worker]).then(() => NOTHING) },
   'kill ledger writer': { run: ({ node }) => node.kill([node.ledgerWriter]).then(() => NOTHING), isSeamless: true },

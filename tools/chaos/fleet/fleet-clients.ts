@@ -11,7 +11,7 @@ const CLIENTS_PER_NODE = 3;
 const REFUSALS = 4;
 
 /** Answers of one kind on one node. */
-export interface Answer {
+export interface TimedAnswer {
   readonly node: string;
   readonly status: number;
   readonly sentMs: number;
@@ -22,7 +22,7 @@ export class FleetClients {
   readonly #key: string;
   readonly #clients: Client[] = [];
   readonly #running: Promise<void>[] = [];
-  readonly #answers: Answer[] = [];
+  readonly #answers: TimedAnswer[] = [];
 
   constructor(key: string) {
     this.#key = key;
@@ -76,7 +76,7 @@ export class FleetClients {
     await Promise.all(this.#running);
   }
 
-  get answers(): readonly Answer[] {
+  get answers(): readonly TimedAnswer[] {
     return this.#answers;
   }
 
@@ -96,7 +96,7 @@ export class FleetClients {
    */
   readIn(cycle: number, boundaryMs: number | undefined): number {
     if (boundaryMs === undefined) return this.count(200);
-    const isOf = ({ status, sentMs, readMs }: Answer): boolean =>
+    const isOf = ({ status, sentMs, readMs }: TimedAnswer): boolean =>
       status === 200 &&
       sentMs > boundaryMs + (cycle - 1) * CYCLE_SECONDS * 1_000 + BOUNDARY_MS &&
       readMs < boundaryMs + cycle * CYCLE_SECONDS * 1_000 - BOUNDARY_MS;

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
 import { waitUntil } from '../../wait-until.ts';
-import { type Excuse, FAULTS, type Grant, grantsOf } from './faults.ts';
+import { type Excuse, FLEET_FAULTS, type Grant, grantsOf } from './faults.ts';
 import { FleetClients } from './fleet-clients.ts';
 import type { FleetUnderTest } from './fleet-under-test.ts';
 
@@ -31,7 +31,7 @@ export async function runRound(
   name: string,
   fault: string,
 ): Promise<RoundReport> {
-  const plan = FAULTS[fault]!;
+  const plan = FLEET_FAULTS[fault]!;
   const isDrained = plan.isDrained === true || random.chance(40);
   const limit = isDrained ? 1_000 + random.below(3_000) : LARGE_LIMIT;
   const { id, key } = await fleet.createAccount(name, limit);

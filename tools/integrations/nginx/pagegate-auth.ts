@@ -5,7 +5,7 @@
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { parseArgs } from 'node:util';
-import { ASK_OPTIONS, type Asker, askerOf, type Decision } from '../ask-guard.ts';
+import { ASK_OPTIONS, type Asker, askerOf, type HelperDecision } from '../ask-guard.ts';
 import { startHelper } from '../start-helper.ts';
 
 /** Longer than what pagegate takes as a value, percent-encoded. */
@@ -17,7 +17,7 @@ const header = (request: IncomingMessage, name: string): string | undefined => {
 };
 
 /** What pagegate says about the request that nginx describes; a description that is not clear is denied. */
-async function decide(request: IncomingMessage, asker: Asker): Promise<Decision> {
+async function decide(request: IncomingMessage, asker: Asker): Promise<HelperDecision> {
   const url = header(request, 'x-original-url');
   const method = header(request, 'x-original-method');
   if (url !== undefined && method !== undefined) return asker.ask(url, method);

@@ -5,7 +5,7 @@
  * not the percent sign, so decoding it would judge another URL than the one that is fetched. See README.md beside this file.
  */
 import { parseArgs } from 'node:util';
-import { ASK_OPTIONS, askerOf, type Decision, plain } from '../ask-guard.ts';
+import { ASK_OPTIONS, askerOf, type HelperDecision, plain } from '../ask-guard.ts';
 import { startHelper } from '../start-helper.ts';
 
 /** Squid's own buffer is smaller; what is longer is no line of Squid's. */
@@ -13,21 +13,21 @@ const LINE_MAX_CHARS = 64 * 1024;
 const CHANNEL = /^[0-9]{1,10}$/;
 
 /** What a line asks, and the channel to answer on. */
-export interface Question {
+export interface AclRequest {
   readonly channel: string;
   readonly url: string;
   readonly method: string;
 }
 
 /** Reads a helper line; undefined where it is not one. Squid appends "-" where the acl line has no arguments. */
-export function parseLine(line: string): Question | undefined {
+export function parseLine(line: string): AclRequest | undefined {
   const [channel, url, method, extra, ...rest] = line.trimEnd().split(' ');
   if (channel === undefined || !CHANNEL.test(channel) || !url || !method) return undefined;
   return rest.length > 0 || (extra !== undefined && extra !== '-') ? undefined : { channel, url, method };
 }
 
 /** The URLs to judge, each of which must be allowed; none for a tunnel that may not be judged by its host alone. */
-export function urlsToJudge({ url, method }: Question, tunnels: string): readonly string[] {
+export function urlsToJudge({ url, method }: AclRequest, tunnels: string): readonly string[] {
   // Inside a tunnel neither path nor method can be seen: its host and port speak for all of it.
   if (method === 'CONNECT') return tunnels === 'judge-host' ? [`https://${url}/`] : [];
   // Squid escapes a number sign here and sends it plain, where some sites take it for the end of the URL. Which it was nobody can tell.
@@ -39,12 +39,12 @@ export function urlsToJudge({ url, method }: Question, tunnels: string): readonl
  * The answer line for a decision. Squid keeps the pairs with the request: `message` is `%o` of the error page, `log` is `%ea` of a log
  * line, and `pagegate` is the note that squid.conf lets a request pass by.
  */
-export function answerLine(channel: string, { allowed, verdict, reason, note }: Decision): string {
+export function answerLine(channel: string, { allowed, verdict, reason, note }: HelperDecision): string {
   const message = `${verdict} (${reason}): ${note}`;
   return `${channel} ${allowed ? 'OK' : 'ERR'} pagegate=${verdict} message="${plain(message, 400)}" log="${plain(reason)}"\n`;
 }
 
-const TUNNEL_REFUSED: Decision = {
+const TUNNEL_REFUSED: HelperDecision = {
   allowed: false,
   verdict: 'deny',
   reason: 'helper/connect',

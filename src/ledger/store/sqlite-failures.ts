@@ -1,8 +1,6 @@
 /** What the failures of SQLite mean. */
 import { PagegateError } from '../../errors.ts';
-import { type Database, Sqlite } from '../../platform/sqlite.ts';
-
-export { type Database, Sqlite };
+import { Sqlite } from '../../platform/sqlite.ts';
 
 const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_FULL', 'the disk is full: free space, the ledger goes on by itself'],
