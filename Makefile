@@ -92,7 +92,7 @@ test-systemd: install ## the shipped unit under a real systemd, in a container (
 	@$(DEBIAN) /lib/systemd/systemd=systemd /usr/bin/systemd-nspawn=systemd-container /usr/bin/dbus-daemon=dbus
 	$(VITEST) run --config test/systemd/vitest.config.ts
 
-test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby (Debian's, installed when root)
+test-fleet: install ## the rules of a fleet over a real PostgreSQL with a standby, and a pooler (Debian's, installed when root)
 	$(VITEST) run --config test/fleet/vitest.config.ts
 
 test-ledger: install ## the ledger beside its model: 60,000 random steps for each of three seeds

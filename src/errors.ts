@@ -489,6 +489,11 @@ const ACCOUNTS = table({
     message:
       'The ledger was written by another version of pagegate; use the newer program, or open it for writing once.',
   },
+  no_installation: {
+    exit: EXIT.negative,
+    message:
+      'There is no installation in this state directory: check --state-dir and state_dir; a new one begins with `pagegate license install FILE`.',
+  },
   no_ledger: {
     exit: EXIT.negative,
     message:
@@ -552,7 +557,7 @@ const BUILDS = table({
   build_no_space: {
     exit: EXIT.environment,
     message:
-      'There is not enough free space for the build; free some, for example with pagegate prune, or build on another disk (`pagegate build --temp`).',
+      'There is not enough free space for the build; free some, for example with `pagegate prune`, or use a larger disk.',
   },
   build_path: {
     exit: EXIT.bad_input,

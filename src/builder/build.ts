@@ -17,7 +17,7 @@ import { PROGRAM_VERSION } from '../version.ts';
 import { estimateRecords, planPartitionBits } from './arrange/partitions.ts';
 import { planRuns } from './arrange/run-arranger.ts';
 import type { SpillFile } from './arrange/spill.ts';
-import { checkSpace, estimateTextBytes } from './files/disk-space.ts';
+import { checkSpace, estimateTextBytes, SpaceWatch } from './files/disk-space.ts';
 import { gatherRejects, publishRejects } from './files/rejects-file.ts';
 import { asPathMistake, type BuildTargets, checkOutput, prepareTargets } from './files/targets.ts';
 import { removeLeftovers, Workspace } from './files/workspace.ts';
@@ -26,7 +26,7 @@ import { ProgressMeter } from './progress.ts';
 import { type BuildReport, ReportDraft } from './report.ts';
 import { BlockQueue } from './scan/block-queue.ts';
 import { RankSet } from './scan/rank-set.ts';
-import type { BuildWorker } from './worker/worker-messages.ts';
+import type { BuildWorker, ScanResult } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 
 export type { BuildOptions, BuildPlan } from './options.ts';
@@ -75,7 +75,7 @@ async function prepareAndRun(options: BuildOptions, made: string[]): Promise<Bui
   const { out, rejects, tempParent } = targets;
   // The build before may have kept its rejects by default, where this one keeps none.
   removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));
-  const tempBytes = await checkSpace(manifest, tempParent, dirname(out));
+  const tempBytes = await checkSpace(options.drop, manifest, tempParent, dirname(out));
   const workers = workerCount(options.workers);
   const draft = new ReportDraft(options, manifest, sha256, tempBytes);
   draft.workers = workers;
@@ -156,10 +156,18 @@ async function scan(
   workers: readonly BuildWorker[],
   progress: Float64Array,
 ): Promise<{ files: SpillFile[]; maxAnswerSizeBytes: number }> {
-  const { manifest, draft, meter, options } = build;
+  const { manifest, draft, meter, options, workspace, targets } = build;
   const totalBytes = manifest.files.reduce((sum, { bytes }) => sum + bytes, 0);
   meter.start('scan', totalBytes, () => progress.reduce((sum, bytes) => sum + bytes, 0));
-  const results = await abortable(Promise.all(workers.map((worker) => worker.scan())), options.signal);
+  const space = new SpaceWatch(workspace.path, dirname(targets.out));
+  let results: readonly ScanResult[];
+  try {
+    const scanned = abortable(Promise.all(workers.map((worker) => worker.scan())), options.signal);
+    results = await Promise.race([scanned, space.exhausted]);
+    await space.check();
+  } finally {
+    space.stop();
+  }
   for (const { outcome } of results) draft.addScan(outcome);
   draft.tempUsedBytes = results.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
   return {

@@ -4,8 +4,9 @@ import { counted, withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { AccountView, Ledger } from '../ledger/ledger.ts';
 import { LIMITS } from '../limits.ts';
+import { isAbsent } from '../platform/folders.ts';
 import { rfc3339 } from '../times.ts';
-import { configToWrite, pathsFrom } from './shared/config-options.ts';
+import { assertInstallation, configFrom, configToWrite, pathsFrom } from './shared/config-options.ts';
 import {
   accountJson,
   actorOption,
@@ -43,9 +44,15 @@ export function registerAccount(program: Command): void {
 
   add('create <name>', 'make an account, not activated until it is subscribed', 'account create acme')
     .option('--with-key', 'issue its key already')
-    .action((name: string, options: LedgerCommandOptions & { withKey?: true }) =>
-      withLedger(options, (ledger) => create(ledger, name, options), true),
-    );
+    .action(async (name: string, options: LedgerCommandOptions & { withKey?: true }) => {
+      const { localLedgerFile } = await import('../config/paths.ts');
+      const config = await configFrom(options);
+      const file = localLedgerFile(config);
+      const isNew = config.ledger.url === null && isAbsent(file);
+      await withLedger(options, (ledger) => create(ledger, name, options), true);
+      // In a mistyped state directory, too: then this is what tells.
+      if (isNew && options.json === undefined) printLine(`ledger   new: ${file}`);
+    });
   add(
     'subscribe <name>',
     'record a paid plan: activates, issues the key, upgrades at once or downgrades at the boundary',
@@ -186,9 +193,11 @@ async function correct(ledger: Ledger, name: string, options: CorrectOptions): P
 
 async function restore(backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }): Promise<void> {
   const { restoreLedger } = await import('../ledger/restore.ts');
+  const file = await ledgerFileFrom(options);
+  await assertInstallation(await configFrom(options));
   const report = restoreLedger({
     backup,
-    file: await ledgerFileFrom(options),
+    file,
     actor: actorOption(options),
     acceptUnknownUsage: options.acceptUnknownUsage === true,
   });

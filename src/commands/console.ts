@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation, UserRole } from '../console/users.ts';
 import { rfc3339 } from '../times.ts';
-import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
+import { addConfigOptions, assertInstallation, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { printJson, printLine, printTable, warn } from './shared/output.ts';
 
 interface ConsoleFlags extends ConfigFlags {
@@ -85,6 +85,7 @@ export function registerConsole(program: Command): void {
 async function withUsers(options: ConsoleFlags, task: (users: ConsoleUsers) => void | Promise<void>): Promise<void> {
   const { ConsoleUsers } = await import('../console/users.ts');
   const config = await configToWrite(options);
+  await assertInstallation(config);
   const users = new ConsoleUsers(config, options.actor);
   try {
     await task(users);

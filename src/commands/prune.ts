@@ -1,5 +1,6 @@
 /** `pagegate prune`: removes old generations and what interrupted runs left behind. */
 import type { Command } from 'commander';
+import { isAbsent } from '../platform/folders.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
 import { printJson, printLine } from './shared/output.ts';
@@ -20,12 +21,12 @@ export function registerPrune(program: Command): void {
 async function prune(options: PruneFlags): Promise<void> {
   const config = await configToWrite(options);
   const { statePaths } = await import('../config/paths.ts');
-  const { hasStore, withStoreLock } = await import('../refresh/lock.ts');
+  const { withStoreLock } = await import('../refresh/lock.ts');
   const { pruneGenerations } = await import('../refresh/prune.ts');
   const { removeLitter } = await import('../refresh/store.ts');
   const store = statePaths(config).indexDir;
   const keep = options.keep ?? config.refresh.keep_generations;
-  const isThere = hasStore(store);
+  const isThere = !isAbsent(store);
   const result = isThere
     ? await withStoreLock(store, async () => ({
         litter: await removeLitter(store),

@@ -1,6 +1,6 @@
 /** Where things lie in the state directory. */
 import { hostname } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import type { Config } from './config.ts';
 
 /** In the index store: the link to the generation that is served, and the index in a generation's folder. */
@@ -41,6 +41,13 @@ export function statePaths(config: Config): StatePaths {
     logDir: config.decision_log.dir ?? at('log'),
     consoleFile: at('console', 'console.sqlite'),
   };
+}
+
+/** The folders of the state directory of which an installation has at least one. */
+export function keptFolders(config: Config): string[] {
+  const { indexDir, ledgerFile, ledgerKeyFile, licenseFile } = statePaths(config);
+  const files = [localLedgerFile(config), ledgerFile, ledgerKeyFile, licenseFile];
+  return [indexDir, ...files.map((file) => dirname(file))];
 }
 
 /** The ledger of this host alone, whatever the configuration names. */

@@ -67,9 +67,9 @@ async function checkUnicode(config: Config): Promise<CheckOutcome> {
 
 /** Free space that the next build will ask for, in bytes, if the next drop is like the served one. */
 function buildNeeds(served: GenerationReport | undefined): number {
-  const { tempEstimateBytes } = (served?.build ?? {}) as { tempEstimateBytes?: unknown };
-  // The builder asks for its temporary files and for about the same again for the index.
-  return typeof tempEstimateBytes === 'number' ? 2 * tempEstimateBytes : 0;
+  const { tempEstimateBytes, tempUsedBytes } = (served?.build ?? {}) as Readonly<Record<string, unknown>>;
+  // The builder asks for its temporary files and for about the same again for the index, before and while it works.
+  return 2 * Math.max(0, ...[tempEstimateBytes, tempUsedBytes].filter((bytes) => typeof bytes === 'number'));
 }
 
 async function checkStore(config: Config): Promise<CheckOutcome> {

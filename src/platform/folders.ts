@@ -4,6 +4,16 @@ import { dirname, resolve } from 'node:path';
 
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 
+/** Whether nothing lies there. What cannot be looked at counts as there: whoever uses it says what is wrong with it. */
+export function isAbsent(path: string): boolean {
+  try {
+    statSync(path);
+    return false;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  }
+}
+
 /**
  * Makes a folder and those above it that are missing. Use it everywhere: the recursive mkdir of Node.js 24.21 never ends where
  * the kernel answers ENOENT although the parent is there, as in /proc or on a stale mount. The same loop was known on Windows

@@ -8,7 +8,6 @@ import type { ReloadReply } from '../server/status.ts';
 type OwnSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
 
 const STEP_TEXTS: Readonly<Record<string, string>> = {
-  check: 'checking the drop',
   build: 'building the next generation',
   verify: 'verifying the index',
   switch: 'switching',

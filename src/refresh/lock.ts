@@ -2,7 +2,6 @@
  * Keeps two processes from changing one index store at the same time: an advisory lock on `<store>/lock`. The kernel gives it
  * up when its holder ends, however it ends; the file stays and only tells who held it last.
  */
-import { statSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
@@ -11,16 +10,6 @@ import { lockFile } from '../platform/libc.ts';
 
 /** A process's number, and its line end. */
 const HOLDER_MAX_BYTES = 20;
-
-/** Whether a store lies there: taking its lock would make one. What is wrong with it otherwise is told by the lock. */
-export function hasStore(store: string): boolean {
-  try {
-    statSync(store);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ENOENT';
-  }
-}
 
 /**
  * Runs a task while this process alone may change the store.

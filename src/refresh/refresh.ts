@@ -1,5 +1,5 @@
 /**
- * A refresh, a straight line: lock → drop checked → signature → entitlement → revision → build beside → verify → number → switch →
+ * A refresh, a straight line: signature → drop checked → entitlement → lock → revision → build beside → verify → number → switch →
  * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
  */
 import { rm } from 'node:fs/promises';
@@ -239,15 +239,27 @@ async function findFinished(
   }
 }
 
-async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, startedMs: number): Promise<RefreshReport> {
-  const { store } = options;
-  await createStore(store);
-  await removeLitter(store);
-  steps.onStep?.('check');
+/** The drop that is to be built, where manifest, signature and license allow it. Nothing is made for one that they do not. */
+function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
   const drop = checkDrop(options);
   const { manifest, manifestSha256 } = drop;
   if (options.manifestSha256 !== undefined && options.manifestSha256 !== manifestSha256)
     throw new PagegateError('drop_changed', 'Another drop was delivered since this one was looked at.');
+  assertFullDrop(manifest);
+  steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
+  return drop;
+}
+
+async function refreshLocked(
+  drop: CheckedDrop,
+  options: RefreshOptions,
+  steps: RefreshSteps,
+  startedMs: number,
+): Promise<RefreshReport> {
+  const { store } = options;
+  await createStore(store);
+  await removeLitter(store);
+  const { manifestSha256 } = drop;
   const generations = listGenerations(store);
   const served = generations.find((one) => one.current);
   const before = served?.report ?? identifyServed(served, steps);
@@ -281,8 +293,6 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
         : join(generationDirectory(store, report.generation), REJECTS_FILE),
     durationMs: Math.round(performance.now() - startedMs),
   });
-  assertFullDrop(manifest);
-  steps.assertEntitled({ dataset: manifest.dataset, manifestSha256, created: manifest.created });
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
   const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
   // After an upgrade the program may not read the index that it is to serve: the timer that brings its drop again makes one that it reads.
@@ -311,5 +321,7 @@ async function refreshLocked(options: RefreshOptions, steps: RefreshSteps, start
  */
 export async function refresh(options: RefreshOptions, steps: RefreshSteps): Promise<RefreshReport> {
   const startedMs = performance.now();
-  return withStoreLock(options.store, () => refreshLocked(options, steps, startedMs));
+  // Before the lock, which makes the store: a state directory that nobody uses, often a mistyped one, has no license.
+  const drop = admit(options, steps);
+  return withStoreLock(options.store, () => refreshLocked(drop, options, steps, startedMs));
 }

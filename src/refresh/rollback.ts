@@ -1,6 +1,7 @@
 /** Activates a generation that is kept: the one before the served one, or any by its number. */
 import { PagegateError } from '../errors.ts';
-import { hasStore, withStoreLock } from './lock.ts';
+import { isAbsent } from '../platform/folders.ts';
+import { withStoreLock } from './lock.ts';
 import type { RefreshSteps, ServerNotice } from './refresh.ts';
 import { findGeneration, type Generation, listGenerations, removeLitter, switchCurrent } from './store.ts';
 import { readWithdrawn, reinstate, withdrawForOlder } from './withdrawn-drops.ts';
@@ -72,6 +73,7 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
  * @throws PagegateError where it must not be activated
  */
 export async function rollback(options: RollbackOptions, steps: RollbackSteps): Promise<RollbackReport> {
-  if (!hasStore(options.store)) choose(options.store, options.to, undefined);
+  // Taking the lock would make a store.
+  if (isAbsent(options.store)) choose(options.store, options.to, undefined);
   return withStoreLock(options.store, () => rollbackLocked(options, steps));
 }

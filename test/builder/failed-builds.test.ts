@@ -1,5 +1,5 @@
 /** How a build ends that cannot go on: by name, and with nothing left behind. */
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +8,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { buildIndex } from '../../src/builder/build.ts';
+import { SpaceWatch } from '../../src/builder/files/disk-space.ts';
 import { PAGEGATE } from '../../tools/installation.ts';
 import { makeDrop, rewriteManifest } from './small-drops.ts';
 
@@ -111,5 +112,53 @@ describe('a build', () => {
     expect(readFileSync(rejectsFile, 'utf8')).toBe(old);
     expect(readdirSync(join(folder, 'out'))).toEqual(['index.pgx.rejects']);
     rmSync(rejectsFile);
+  });
+});
+
+/** A file system of 24 MiB that root may mount; undefined where this machine does not let it. */
+function mountSmall(): string | undefined {
+  const place = mkdtempSync(join(folder, 'small-'));
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=24m', 'tmpfs', place], { stdio: 'pipe' });
+    return place;
+  } catch {
+    return undefined;
+  }
+}
+
+describe.runIf(process.getuid?.() === 0)('a build that takes more than was estimated', () => {
+  it('ends before it fills the disk, and tells what it needs', async (context) => {
+    const place = mountSmall() ?? context.skip();
+    try {
+      // What a compressor finds in these lines, the index does not: it knows paths of many sites only.
+      const sites = Array.from({ length: 5_000 }, (_, i) => {
+        const path = Array.from({ length: 9 }, (_, k) => hash('sha256', `${i} ${k}`, 'base64url')).join('');
+        const types = ['login', 'signup', 'checkout', 'cart', 'docs', 'pricing', 'careers', 'legal'];
+        const pages = types.map((type) => [type, `https://s${i}.example/${path}/${type}`]);
+        return { domain: `s${i}.example`, page_types: Object.fromEntries(pages) };
+      });
+      await makeDrop(join(folder, 'alike'), { 'a.ndjson': sites });
+      const options = { drop: join(folder, 'alike'), out: join(place, 'index.pgx'), generation: 1, workers: 0 };
+      await expect(buildIndex(options)).rejects.toMatchObject({
+        code: 'build_no_space',
+        details: { folder: place, needed_bytes: expect.any(Number) },
+      });
+      expect(readdirSync(place)).toEqual([]);
+    } finally {
+      execFileSync('umount', [place]);
+    }
+  });
+
+  it('is looked at while its temporary files grow', async (context) => {
+    const place = mountSmall() ?? context.skip();
+    const watch = new SpaceWatch(place, place);
+    try {
+      await watch.check();
+      writeFileSync(join(place, 'records-0'), Buffer.alloc(12 << 20));
+      await expect(watch.exhausted).rejects.toMatchObject({ code: 'build_no_space' });
+    } finally {
+      watch.stop();
+      execFileSync('umount', [place]);
+    }
   });
 });

@@ -103,7 +103,7 @@ describe('a pipe that nobody writes to', () => {
     ['the installed license', 'license_unreadable', () => ['license', 'show', ...inState('license/license.json')]],
     ['the ledger', 'ledger_unavailable', () => ['account', 'create', 'acme', ...inState('ledger/ledger.sqlite')]],
     ['the list of withdrawn drops', 'store_damaged', () => ['generations', 'list', ...inState('index/withdrawn.json')]],
-    ['a backup', 'restore_refused', () => ['account', 'restore', at('pipe')]],
+    ['a backup', 'restore_refused', () => ['account', 'restore', installed()]],
     ['a manifest', 'drop_file_kind', () => ['drop', 'verify', drop(), '--unsigned']],
   ])('in the place of %s is refused: %s', (_what, code, words) => {
     execFileSync('mkfifo', ['-m', '600', at('pipe')]);
@@ -117,6 +117,11 @@ describe('a pipe that nobody writes to', () => {
     mkdirSync(dirname(at('state', name)), { recursive: true });
     renameSync(at('pipe'), at('state', name));
     return [];
+  }
+
+  function installed(): string {
+    mkdirSync(at('state/keys'), { recursive: true });
+    return at('pipe');
   }
 
   function drop(): string {
@@ -215,6 +220,39 @@ it('a plan catalog that cannot be read is not taken for none', () => {
   expect(run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });
 });
 
+describe('a state directory that nobody uses, such as a mistyped one', () => {
+  const REFRESH = ['refresh', new URL('../../data/sample', import.meta.url).pathname, '--unsigned'];
+
+  it.each([
+    [4, 'no_installation', ['console', 'user', 'add', 'dana', '--role', 'viewer']],
+    [4, 'no_installation', ['console', 'user', 'list']],
+    [4, 'no_installation', ['console', 'link', 'dana']],
+    [4, 'no_installation', ['account', 'restore', CLI, '--accept-unknown-usage']],
+    [6, 'license_missing', REFRESH],
+    [3, 'manifest_missing', ['refresh', '/', '--unsigned']],
+    [4, 'nothing_to_roll_back', ['rollback']],
+    [0, '', ['prune']],
+    [4, 'no_ledger', ['account', 'subscribe', 'acme', '--plan', 'pro', '--reference', 'ONE']],
+    [4, 'no_ledger', ['account', 'backup', '/nope/copy']],
+    [4, 'no_ledger', ['key', 'issue', 'acme']],
+    [4, 'no_ledger', ['ledger', 'move', '--to', 'postgres://127.0.0.1:1/x']],
+    [4, 'server_not_running', ['reload']],
+    [7, 'license_unreadable', ['license', 'install', '/nope/license.json']],
+  ])('is left as it is: %i %s of %j', (status, code, words) => {
+    expect(run(...words)).toMatchObject({ status, code });
+    expect(readdirSync(folder)).toEqual([]);
+    mkdirSync(at('state'));
+    expect(run(...words)).toMatchObject({ status, code });
+    expect(readdirSync(at('state'))).toEqual([]);
+  });
+});
+
+it('a ledger that an account makes is named, the one that is there is not', () => {
+  const saidOf = (name: string) => pagegate(['account', 'create', name, '--state-dir', at('state')], UNHURRIED).stdout;
+  expect(saidOf('acme')).toContain(`\nledger   new: ${at('state/ledger/ledger.sqlite')}\n`);
+  expect(saidOf('other')).not.toContain('ledger');
+});
+
 describe('a backup', () => {
   it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])('that cannot be written to %s says so', (name) => {
     expect(run('account', 'create', 'acme')).toMatchObject({ status: 0 });
@@ -271,7 +309,6 @@ describe.runIf(existsSync('/proc/self'))('a state directory in whose place none 
   it.each([
     ['state_unavailable', ['serve']],
     ['ledger_unavailable', ['account', 'create', 'x']],
-    ['store_unavailable', ['refresh', '/']],
   ])('ends with %s, and does not try for ever: %j', (code, words) => {
     const { status, stderr, signal } = pagegate([...words, '--state-dir', '/proc/nope'], UNHURRIED);
     expect([status, signal, /\[(\w+)\]\n$/.exec(stderr)?.[1]]).toEqual([7, null, code]);
@@ -339,6 +376,7 @@ describe.runIf(process.getuid?.() === 0)('root in a state directory of another u
 it('a link into a console that is off says so', () => {
   const errorOf = (...words: string[]) =>
     pagegate(['console', 'user', 'add', ...words, '--role', 'viewer', '--state-dir', at('state')], UNHURRIED).stderr;
+  mkdirSync(at('state/license'), { recursive: true });
   expect(errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
   writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
   expect(errorOf('eve', '--config', at('on.json'))).toBe('');

@@ -253,6 +253,16 @@ describe('without a verdict', () => {
     expect(judge.asked).toEqual([]);
   });
 
+  test.each(['ftp://', 'ftp://a b.example/', '\x01f\ttp://xn--mnchmnchen-3ya.de/', 'wss://[x]/', 'foo://a^b'])(
+    '%j, which is none of them and perhaps no URL at all, too',
+    async (url) => {
+      const judge = await createJudge(() => 'allow');
+      const { guard } = createGuard(judge.url);
+      expect(await guard.check(url)).toMatchObject({ verdict: 'deny', id: 'request_target' });
+      expect(judge.asked).toEqual([]);
+    },
+  );
+
   test('a host with its port is asked about, a scheme with a number is not', async () => {
     const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
     const { guard } = createGuard(judge.url);

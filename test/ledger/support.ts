@@ -89,6 +89,7 @@ export class LedgerFolder {
     const { key } = (await ledger.subscribe('acme', 'custom', 'INV-1', limit)).issued!;
     const reserver = this.reserver();
     if (!reserver.open()) throw new Error(reserver.state.reason);
+    this.#noteCounters();
     return { ledger, key, reserver, meter: await this.meter(reserver) };
   }
 
@@ -104,11 +105,16 @@ export class LedgerFolder {
 
   /** Closes everything that was opened here, as processes do that die. */
   async close(): Promise<void> {
-    const identity = readIdentity(this.file);
-    if (identity !== undefined)
-      for (const path of countersPaths(this.file, identity.ledgerId)) this.#counters.add(path);
+    this.#noteCounters();
     for (const close of this.#closers.reverse()) await close();
     this.#closers = [];
+  }
+
+  /** They are named after the ledger's folder, which a test may remove. */
+  #noteCounters(): void {
+    const identity = readIdentity(this.file);
+    if (identity === undefined) return;
+    for (const path of countersPaths(this.file, identity.ledgerId)) this.#counters.add(path);
   }
 
   async remove(): Promise<void> {

@@ -195,6 +195,13 @@ describe('data', () => {
     await warned('No license is installed; .*/license.json');
   });
 
+  it('a start without a license that is trusted says that nothing is served, not that something goes on', async () => {
+    const { publicKey } = createLicenseKey();
+    const { log } = await start({ config: { license: { trusted_keys: { vendor: publicKey } } } });
+    expect((await readyz(server!)).warnings).toContainEqual(expect.stringMatching(/^no index is served: .*license/));
+    expect(log.join()).not.toContain('goes on');
+  });
+
   it('a trusted key that is put back ends the warnings about license and index', async () => {
     const vendor = createLicenseKey();
     const keyFile = join(folder(), 'vendor.public.pem');

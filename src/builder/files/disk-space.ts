@@ -1,17 +1,24 @@
 /** How much disk a build needs, and whether it is there. */
-import { statSync } from 'node:fs';
+import { closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { zstdCompressSync } from 'node:zlib';
 import { withCommas } from '../../counted.ts';
-import type { Manifest } from '../../drop/manifest.ts';
+import type { DropPart, Manifest } from '../../drop/manifest.ts';
 import { isPacked } from '../../drop/part-reader.ts';
 import { PagegateError } from '../../errors.ts';
 
 /**
- * Bytes a record takes in the temporary files and in the index. Facts are small and alike; the pages are what differs, and
- * they take a small share of their text in the drop, where sites are built like others.
+ * Bytes a record takes in the temporary files and in the index. Facts are small and alike; the pages are what differs, and where
+ * sites are built like others, they take a small share of their text: at most about what a compressor makes of it.
  */
 const RECORD_MIN_BYTES = 40;
-const SHARE_OF_TEXT = 0.15;
+const SHARE_OF_PACKED = 1.3;
+const SHARE_OF_TEXT_MIN = 0.15;
+/** What is compressed of plain parts, to see how much of them is new. */
+const SAMPLED_PARTS_MAX = 16;
+const SAMPLES_PER_PART = 4;
+const SAMPLE_BYTES = 64 << 10;
 /** What a part unpacks to for each byte as delivered, roughly. */
 const UNPACKED_FACTOR = 8;
 const SLACK_BYTES = 4 << 20;
@@ -21,10 +28,40 @@ export function estimateTextBytes({ files }: Manifest): number {
   return files.reduce((sum, { name, bytes }) => sum + bytes * (isPacked(name) ? UNPACKED_FACTOR : 1), 0);
 }
 
-/** What a build will take, in bytes: the temporary files, and the index about the same again. About twice what ordinary data takes. */
-function estimateTempBytes(manifest: Manifest): number {
-  const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
-  return Math.ceil(SLACK_BYTES + records * RECORD_MIN_BYTES + estimateTextBytes(manifest) * SHARE_OF_TEXT);
+/**
+ * What a build will take, in bytes: the temporary files, and the index about the same again. About twice what ordinary data takes. It can
+ * be too little where the pages of each site have much in common that no other site has: {@link SpaceWatch} looks at what is taken.
+ */
+function estimateTempBytes(drop: string, { files }: Manifest): number {
+  const sum = (parts: readonly DropPart[], of: 'bytes' | 'records'): number =>
+    parts.reduce((s, part) => s + part[of], 0);
+  const packed = files.filter(({ name }) => isPacked(name));
+  const plain = files.filter(({ name, bytes }) => !isPacked(name) && bytes > 0);
+  const share = plain.length === 0 ? 0 : Math.max(SHARE_OF_TEXT_MIN, SHARE_OF_PACKED * packedShare(drop, plain));
+  const pages = sum(packed, 'bytes') * SHARE_OF_PACKED + sum(plain, 'bytes') * share;
+  return Math.ceil(SLACK_BYTES + sum(files, 'records') * RECORD_MIN_BYTES + pages);
+}
+
+/** How small plain parts become when they are compressed, from 0 to about 1: by samples from all over them. */
+function packedShare(drop: string, parts: readonly DropPart[]): number {
+  const step = Math.max(1, parts.length / SAMPLED_PARTS_MAX);
+  const buffer = Buffer.allocUnsafe(SAMPLE_BYTES);
+  let [plainBytes, packedBytes] = [0, 0];
+  for (let at = 0; at < parts.length; at += step) {
+    const { name, bytes } = parts[Math.floor(at)]!;
+    const descriptor = openSync(join(drop, name), constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+    try {
+      for (let sample = 0; sample < SAMPLES_PER_PART; sample++) {
+        const offset = Math.floor((bytes * sample) / SAMPLES_PER_PART);
+        const text = buffer.subarray(0, readSync(descriptor, buffer, 0, SAMPLE_BYTES, offset));
+        plainBytes += text.length;
+        packedBytes += zstdCompressSync(text).length;
+      }
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+  return plainBytes === 0 ? 1 : packedBytes / plainBytes;
 }
 
 /**
@@ -32,8 +69,13 @@ function estimateTempBytes(manifest: Manifest): number {
  *
  * @throws PagegateError build_no_space where a folder's file system has less free than the build needs
  */
-export async function checkSpace(manifest: Manifest, tempFolder: string, outFolder: string): Promise<number> {
-  const tempBytes = estimateTempBytes(manifest);
+export async function checkSpace(
+  drop: string,
+  manifest: Manifest,
+  tempFolder: string,
+  outFolder: string,
+): Promise<number> {
+  const tempBytes = estimateTempBytes(drop, manifest);
   const isSame = statSync(tempFolder).dev === statSync(outFolder).dev;
   await checkFolder(tempFolder, isSame ? 2 * tempBytes : tempBytes);
   if (!isSame) await checkFolder(outFolder, tempBytes);
@@ -47,4 +89,44 @@ async function checkFolder(folder: string, neededBytes: number): Promise<void> {
   const mb = (bytes: number): string => `${withCommas(Math.ceil(bytes / 1e6))} MB`;
   const what = `${folder} has ${mb(freeBytes)} free, the build may need ${mb(neededBytes)}.`;
   throw new PagegateError('build_no_space', what, { folder, free_bytes: freeBytes, needed_bytes: neededBytes });
+}
+
+const WATCH_INTERVAL_MS = 200;
+
+/**
+ * Looks at the temporary files while they grow: what they take must also be free for the index that is made of them. So a build whose
+ * estimate was too low ends before it fills the disk, which the ledger may be on.
+ */
+export class SpaceWatch {
+  /** Never resolves. @throws PagegateError build_no_space */
+  readonly exhausted: Promise<never>;
+  readonly #tempFolder: string;
+  readonly #outFolder: string;
+  #timer: NodeJS.Timeout;
+
+  /** @param tempFolder the folder of this build's temporary files @param outFolder where the index goes */
+  constructor(tempFolder: string, outFolder: string) {
+    this.#tempFolder = tempFolder;
+    this.#outFolder = outFolder;
+    const { promise, reject } = Promise.withResolvers<never>();
+    this.exhausted = promise;
+    // Who waits for it hears of it; nobody else needs to.
+    promise.catch(() => {});
+    this.#timer = setInterval(() => this.check().catch(reject), WATCH_INTERVAL_MS);
+    this.#timer.unref();
+  }
+
+  /** @throws PagegateError build_no_space where the index has no space */
+  async check(): Promise<void> {
+    const folder = this.#tempFolder;
+    const tempBytes = readdirSync(folder).reduce(
+      (sum, name) => sum + (statSync(join(folder, name), { throwIfNoEntry: false })?.size ?? 0),
+      0,
+    );
+    await checkFolder(this.#outFolder, tempBytes + SLACK_BYTES);
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+  }
 }

@@ -2,6 +2,7 @@
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import type { StatePaths } from '../../config/paths.ts';
+import { PagegateError } from '../../errors.ts';
 import { warn } from './output.ts';
 
 export interface ConfigFlags {
@@ -34,6 +35,18 @@ export async function configToWrite(flags: ConfigFlags): Promise<Config> {
     );
   }
   return config;
+}
+
+/**
+ * For a command that belongs to an installation: in a state directory that nobody uses, often a mistyped one, it makes nothing.
+ *
+ * @throws PagegateError no_installation
+ */
+export async function assertInstallation(config: Config): Promise<void> {
+  const { keptFolders } = await import('../../config/paths.ts');
+  const { isAbsent } = await import('../../platform/folders.ts');
+  if (keptFolders(config).every(isAbsent))
+    throw new PagegateError('no_installation', `Got ${config.state_dir}.`, { state_dir: config.state_dir });
 }
 
 /** Where what the program keeps lies, for these flags. */

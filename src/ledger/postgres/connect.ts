@@ -13,6 +13,8 @@ import {
 const CONNECT_TIMEOUT_MS = 3_000;
 /** A statement that has no answer by then has none: the connection is given up, and another one is tried. */
 const QUERY_TIMEOUT_MS = 5_000;
+/** A pooler that lends a session does it at once. */
+const LENT_TIMEOUT_MS = 1_000;
 /** Oldest engine that is tried. */
 const VERSION_MIN = 130_000;
 /** 64-bit integers: all of ours are below 2^53. */
@@ -22,8 +24,14 @@ const INT8_OID = 20;
  * What a session goes by, whatever role and database default to. The rules of grants need each statement to see what others have committed:
  * in repeatable read, one that has waited for a lock would grant by what was true before.
  */
-const SESSION =
-  "SET search_path = pagegate; SET default_transaction_isolation = 'read committed'; SET lock_timeout = 4000; SET tcp_keepalives_idle = 10";
+const SESSION = [
+  'SET search_path = pagegate',
+  "SET default_transaction_isolation = 'read committed'",
+  'SET lock_timeout = 4000',
+  // Earlier than we give up, so that the engine says what became of it. Not when connecting: poolers refuse that.
+  `SET statement_timeout = ${QUERY_TIMEOUT_MS - 500}`,
+  'SET tcp_keepalives_idle = 10',
+].join('; ');
 
 /** A warning without a class of its own; of our statements only the wait for a standby gives one. */
 const STANDBY_WARNING = '01000';
@@ -57,6 +65,8 @@ function failure(error: unknown, name: string): PagegateError {
 class PgEngine implements Engine {
   readonly name: string;
   isOpen = true;
+  /** The engine's process of this session; a pooler in between tells the driver another number. */
+  backendPid = 0;
   readonly #client: pg.Client;
   /** The engine has given up waiting for its standby, and has committed all the same. */
   #isDoubtful = false;
@@ -108,10 +118,9 @@ class PgEngine implements Engine {
   }
 
   async listen(onChange: () => void): Promise<void> {
-    // What this connection changed itself is known.
-    const own = (this.#client as unknown as { processID: number }).processID;
     this.#client.on('notification', ({ processId }) => {
-      if (processId !== own) onChange();
+      // What this connection changed itself is known.
+      if (processId !== this.backendPid) onChange();
     });
     await this.script('LISTEN pagegate');
   }
@@ -126,6 +135,29 @@ class PgEngine implements Engine {
   }
 }
 
+/**
+ * Refuses a pooler that lends the engine's sessions by the transaction: what a session holds (its settings, a lock, what it listens to)
+ * would be another client's. One that lends them for as long as a client stays is as good as the engine itself.
+ */
+async function refuseLentSession(engine: PgEngine, other: pg.Client): Promise<void> {
+  const PID = 'SELECT pg_backend_pid() AS pid';
+  let otherPid: number | undefined;
+  try {
+    await other.connect();
+    otherPid = (await other.query<{ pid: number }>(PID)).rows[0]?.pid;
+  } catch {
+    // It waits for a session: ours is not lent to it.
+  } finally {
+    await other.end().catch(() => {});
+  }
+  const [now] = await engine.query<{ pid: number }>(PID);
+  if (now?.pid === engine.backendPid && otherPid !== engine.backendPid) return;
+  throw new PagegateError(
+    'ledger_unavailable',
+    `${engine.name}: a pooler that lends sessions by the transaction. Name PostgreSQL itself, or set the pooler to sessions (pool_mode = session).`,
+  );
+}
+
 async function connectTo(
   { host, port }: EngineAddress['hosts'][number],
   { user, database, sslMode }: EngineAddress,
@@ -133,7 +165,7 @@ async function connectTo(
 ): Promise<Engine> {
   const name = `postgres://${user}@${host}:${port}/${database}`;
   const verified = { rejectUnauthorized: true, servername: host, ...(ca === undefined ? {} : { ca }) };
-  const client = new pg.Client({
+  const settings: pg.ClientConfig = {
     host,
     port,
     user,
@@ -142,17 +174,16 @@ async function connectTo(
     ssl: sslMode === 'disable' ? false : sslMode === 'require' ? { rejectUnauthorized: false } : verified,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: QUERY_TIMEOUT_MS,
-    // Earlier than we give up, so that the engine says what became of it.
-    statement_timeout: QUERY_TIMEOUT_MS - 500,
     keepAlive: true,
     application_name: 'pagegate',
     types,
-  });
+  };
+  const client = new pg.Client(settings);
   const engine = new PgEngine(client, name);
   try {
     await client.connect();
-    const [state] = await engine.query<{ standby: boolean; version: string }>(
-      "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version",
+    const [state] = await engine.query<{ standby: boolean; version: string; pid?: number }>(
+      "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version, pg_backend_pid() AS pid",
     );
     if (Number(state?.version) < VERSION_MIN) {
       throw new PagegateError(
@@ -166,6 +197,10 @@ async function connectTo(
         `${name}: a standby, which takes no writes. Name the primary, too.`,
       );
     }
+    const { processID: told } = client as unknown as { readonly processID: number | null };
+    engine.backendPid = state?.pid ?? 0;
+    if (told !== engine.backendPid)
+      await refuseLentSession(engine, new pg.Client({ ...settings, query_timeout: LENT_TIMEOUT_MS }));
     await engine.script(SESSION);
     return engine;
   } catch (error) {

@@ -58,7 +58,7 @@ export function workerWarnings({
 }
 
 /** What concerns the server as a whole, as the first of its workers that answers tells it. */
-export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs: number): Warning[] {
+export function dataWarnings({ license, withdrawn, ledger, generation }: WorkerStatus, nowMs: number): Warning[] {
   const found: Warning[] = [];
   if (license.until !== null) {
     const days = Math.floor((endOfDayMs(license.until) - nowMs) / DAY_MS);
@@ -69,7 +69,8 @@ export function dataWarnings({ license, withdrawn, ledger }: WorkerStatus, nowMs
   }
   if (license.problem !== null) {
     const why = license.problem.replace(/\.$/, '');
-    found.push({ kind: 'license', text: `what is served goes on, but a start would serve nothing: ${why}` });
+    const what = generation === null ? 'no index is served' : 'what is served goes on, but a start would serve nothing';
+    found.push({ kind: 'license', text: `${what}: ${why}` });
   }
   if (withdrawn !== null) {
     const { generation, revision, withdrawn_at } = withdrawn;
