@@ -39,6 +39,8 @@ beforeAll(async () => {
     `INSERT INTO pagegate.usage_days SELECT accounts.id, day, nodes.id, 1000 + day - ${TODAY}
      FROM pagegate.accounts, pagegate.nodes, generate_series(${TODAY - 399}, ${TODAY - 1}) AS day`,
   );
+  // A user of the account's name, for the addresses of users.
+  console.users.add('pro', 'viewer');
   operator = await console.signIn('operator');
   account = await console.signInWithKey(console.server.keys['pro']!);
 });
@@ -50,12 +52,19 @@ afterAll(async () => {
 });
 
 const OWN: Readonly<Record<string, string>> = { name: 'pro', action: 'suspend', generation: '1', id: '1' };
+/** Of users, where others are of accounts. */
+const OF_USERS: Readonly<Record<string, string>> = { action: 'remove' };
 const pages = ROUTES.filter(({ method }) => method === 'GET').map(
   ({ path, roles }) => [path, roles !== 'anybody' && roles.includes('account') && !roles.includes('operator')] as const,
 );
 const visit = (path: string, isAccount: boolean) =>
   (isAccount ? account : operator).get(
-    path.slice(1).replace(/:(\w+)/g, (_, name: string) => OWN[name] ?? `no-${name}`),
+    path
+      .slice(1)
+      .replace(
+        /:(\w+)/g,
+        (_, name: string) => (path.startsWith('/users/') ? OF_USERS[name] : undefined) ?? OWN[name] ?? `no-${name}`,
+      ),
   );
 
 describe('on a ledger in PostgreSQL', () => {
