@@ -8,7 +8,7 @@ export type Steps<Result> = Generator<void, Result, void>;
 const TURN_MS = 5;
 
 /** Does all steps in one go. @throws what a step throws */
-export function atOnce<Result>(steps: Steps<Result>): Result {
+export function runAtOnce<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
@@ -16,7 +16,7 @@ export function atOnce<Result>(steps: Steps<Result>): Result {
 }
 
 /** Does the steps a few at a time; the thread answers requests between. @throws what a step throws */
-export async function inTurns<Result>(steps: Steps<Result>): Promise<Result> {
+export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> {
   let beganMs = performance.now();
   for (;;) {
     const step = steps.next();

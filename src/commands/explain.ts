@@ -59,11 +59,11 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   const stated = await statedBy(flags, policy);
   const index = stated === undefined ? await openIndexIfAny(flags) : undefined;
   try {
-    const evidence = stated ?? (await evidenceFor(index, target, config.index.subdomains));
+    const answer = await answerFor(stated, index, target, config.index.subdomains);
     const method = flags.method.toUpperCase();
-    const explanation = explain(policy, { url: target.url, method }, evidence);
+    const explanation = explain(policy, { url: target.url, method }, answer.evidence);
     const isStated = stated !== undefined;
-    const report = { input, method, target, evidence, isStated, index: index?.info.path ?? null, explanation };
+    const report = { input, method, target, ...answer, isStated, index: index?.info.path ?? null, explanation };
     if (flags.json) printJson(toJson(report, policy.revision));
     else print(report);
   } finally {
@@ -114,21 +114,34 @@ async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
   return openIndex(path);
 }
 
-async function evidenceFor(
+/** What is known of a domain, and what an answer of the server says of it. */
+interface Known {
+  readonly evidence: Evidence;
+  /** The domain whose record answers. */
+  readonly domain: string;
+  /** Whether one does. */
+  readonly found: boolean;
+}
+
+async function answerFor(
+  stated: Evidence | undefined,
   index: Index | undefined,
   target: Target,
   subdomains: 'exact' | 'parent',
-): Promise<Evidence> {
-  if (index === undefined) return (await import('../policy/types.ts')).NO_EVIDENCE;
+): Promise<Known> {
+  if (index === undefined) {
+    const evidence = stated ?? (await import('../policy/types.ts')).NO_EVIDENCE;
+    return { evidence, domain: target.key, found: evidence.found };
+  }
   const { RecordEvidence } = await import('../server/record-evidence.ts');
-  return new RecordEvidence(index, target, subdomains);
+  const evidence = new RecordEvidence(index, target, subdomains);
+  return { evidence, domain: evidence.domain, found: evidence.answered };
 }
 
-interface Report {
+interface Report extends Known {
   readonly input: string;
   readonly method: string;
   readonly target: Target;
-  readonly evidence: Evidence;
   /** Whether the evidence is what the options state. */
   readonly isStated: boolean;
   readonly index: string | null;
@@ -136,14 +149,14 @@ interface Report {
 }
 
 function toJson(
-  { input, method, target, evidence, isStated, index, explanation }: Report,
+  { input, method, target, evidence, domain, found, isStated, index, explanation }: Report,
   revision: string,
 ): Record<string, unknown> {
   const { url } = target;
   return {
     input,
     method,
-    domain: target.key,
+    domain,
     canonical: {
       href: url.href,
       scheme: url.scheme,
@@ -159,7 +172,8 @@ function toJson(
     record: {
       index,
       stated: isStated,
-      found: evidence.found,
+      found,
+      classified: evidence.found,
       parent_found: evidence.parentFound,
       page_urls: [...evidence.pages()],
       filtering_categories: evidence.filteringCategories(),
@@ -171,11 +185,12 @@ function toJson(
   };
 }
 
-function print({ input, method, target, evidence, isStated, index, explanation }: Report): void {
+function print(report: Report): void {
+  const { input, method, target, domain, explanation } = report;
   printLine(`${method} ${printable(input)}${target.bare ? '  (no scheme: read as https://)' : ''}`);
   printLine(`  canonical  ${describeUrl(target.url)}`);
-  printLine(`  domain     ${target.key}`);
-  printLine(`  record     ${describeRecord(evidence, isStated, index)}`);
+  printLine(`  domain     ${domain}`);
+  printLine(`  record     ${describeRecord(report)}`);
   printLine();
   for (const [at, step] of explanation.steps.entries()) printStep(at + 1, step);
   const { verdict, layer, id, note } = explanation.verdict;
@@ -187,11 +202,12 @@ function describeUrl(url: CanonicalUrl): string {
   return `${url.href}${decoded}`;
 }
 
-function describeRecord(evidence: Evidence, isStated: boolean, index: string | null): string {
+function describeRecord({ target, evidence, domain, isStated, index }: Report): string {
   if (index === null && !isStated) return 'no index is served yet: judged as a domain that nobody has classified';
   const pages = [...evidence.pages()].length;
   const categories = evidence.filteringCategories().join(', ');
-  const found = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
+  const known = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
+  const found = domain === target.key ? known : `found for ${target.key}, which has none of its own`;
   return `${isStated ? 'as stated: ' : ''}${found}, ${counted(pages, 'verified page')}${categories === '' ? '' : `, ${categories}`}`;
 }
 

@@ -6,10 +6,8 @@
 import { AMPERSAND, DOT, NUMBER_SIGN, QUESTION_MARK } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { hidesTraversal } from './dot-segments.ts';
-import { isPlainHost } from './host-key.ts';
-import { decodeOnce, isEncodedTwice } from './percent-decode.ts';
-
-export { decodeOnce } from './percent-decode.ts';
+import { type HostProblem, isPlainHost, problemOfUnparsable } from './host-key.ts';
+import { isEncodedTwice, percentDecodeOnce } from './percent-decode.ts';
 
 export type HostKind = 'domain' | 'ipv4' | 'ipv6';
 
@@ -45,7 +43,7 @@ export interface CanonicalUrl {
   readonly query: string;
   /** Without the number sign. A fragment never leaves the client. */
   readonly fragment: string;
-  /** The path with its percent escapes decoded once, see {@link decodeOnce}. */
+  /** The path with its percent escapes decoded once, see {@link percentDecodeOnce}. */
   readonly decodedPath: string;
   /** Bits of {@link SPELLING}. */
   readonly spelling: number;
@@ -163,7 +161,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const hostKind = host.startsWith('[') ? 'ipv6' : /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
   const path = url.pathname;
   const query = url.search.slice(1);
-  const decodedPath = decodeOnce(path);
+  const decodedPath = percentDecodeOnce(path);
   return {
     scheme,
     hasUserinfo: url.username !== '' || url.password !== '' || authority.includes('@'),
@@ -181,15 +179,21 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   };
 }
 
-/**
- * Whether the host of a URL has more dots than a name may have characters. No such name exists, and the platform's parser would take a
- * millisecond for 8 KB of international ones.
- */
-export const hasTooManyLabels = (value: string): boolean => hasTooManyDots(rawHost(rawAuthority(value)));
+/** What is wrong with a URL that {@link parseUrl} finds no host in. */
+export function problemOfUrl(value: string): HostProblem {
+  const host = rawHost(rawAuthority(value)).replace(/:[0-9]*$/, '');
+  if (hasTooManyDots(host)) return 'too_long';
+  // Then it is the port.
+  return URL.canParse(`https://${host}/`) ? 'unparsable' : problemOfUnparsable(host);
+}
 
 /** The four characters that are a dot of a name (UTS #46). */
 const NAME_DOT = /[.\u3002\uff0e\uff61]/;
 
+/**
+ * Whether a host has more dots than a name may have characters. No such name exists, and the platform's parser would take a millisecond
+ * for 8 KB of international ones.
+ */
 function hasTooManyDots(host: string): boolean {
   const tooMany = LIMITS.domainBytes.value + 1;
   return host.length >= tooMany && host.split(NAME_DOT, tooMany + 1).length > tooMany;
@@ -224,7 +228,7 @@ function stripped(value: string): string {
   return value.slice(start, end).replace(/[\t\n\r]/g, '');
 }
 
-/** The host with its port, as it was sent: what stands behind a user's name. */
+/** The host with its port, as it was sent: what follows a user's name. */
 function rawHost(authority: string): string {
   return authority.slice(authority.lastIndexOf('@') + 1);
 }

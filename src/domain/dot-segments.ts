@@ -33,8 +33,8 @@ function partOf(path: string, at: number): Part {
 
 /**
  * Whether a path, decoded once, holds a backslash, a control character, or a segment of nothing but one or two dots. Blanks and what is
- * invisible beside the dots do not help, nor what normalizes to dots and slashes, nor a `;`, `?` or `#` behind them. What is no UTF-8 is
- * taken for nothing only in one place, between two dots or behind them: `т.е.` in another encoding is a name. Linear in the length.
+ * invisible beside the dots do not help, nor what normalizes to dots and slashes, nor a `;`, `?` or `#` after them. What is no UTF-8 is
+ * taken for nothing only in one place, between two dots or after them: `т.е.` in another encoding is a name. Linear in the length.
  */
 export function hidesTraversal(decodedPath: string): boolean {
   if (NEVER_IN_PATH.test(decodedPath)) return true;

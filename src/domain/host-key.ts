@@ -28,8 +28,6 @@ export const UNICODE_VERSION: string = unicode;
 /** The longest name of the DNS in octets, without a trailing dot. */
 export const NAME_MAX_LENGTH = LIMITS.domainBytes.value;
 const LABEL_MAX_LENGTH = LIMITS.labelBytes.value;
-// A spelling may be longer than the name it stands for (percent escapes, ignored code points), but not without end.
-const SPELLING_MAX_LENGTH = LIMITS.spellingCharacters.value;
 
 /** For each ASCII code: 1 = letter a-z, 2 = digit or underscore, 3 = hyphen, 4 = dot, 0 = anything else. */
 const HOST_CLASS = new Uint8Array(128);
@@ -78,10 +76,9 @@ export function keyFromHost(host: string): KeyResult {
   return keyFromSpelling(host);
 }
 
-/** The slow path of {@link keyFromHost}: any spelling, or the reason why it is no host. */
+/** The slow path of {@link keyFromHost}: any spelling, or the reason why it is no host. How long a spelling may be is for its reader to say. */
 function keyFromSpelling(host: string): KeyResult {
   if (host === '') return { problem: 'empty' };
-  if (host.length > SPELLING_MAX_LENGTH) return { problem: 'too_long' };
   for (let at = 0; at < host.length; at++) {
     const code = host.charCodeAt(at);
     if (code < 0x20 || code === 0x7f) return { problem: 'control_character' };

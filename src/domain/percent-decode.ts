@@ -11,7 +11,7 @@ const ESCAPE = /%(?:u[0-9a-f]{2})?[0-9a-f]{2}/i;
  * and IIS reads) and UTF-8 of more bytes than needed (`%c1%81`, see {@link isLong}) are the characters that servers take them for. Linear in
  * the length.
  */
-export function decodeOnce(text: string): string {
+export function percentDecodeOnce(text: string): string {
   if (!text.includes('%')) return text;
   try {
     return decodeURIComponent(text);
@@ -21,7 +21,7 @@ export function decodeOnce(text: string): string {
 }
 
 /** Whether an escape is left after one decoding, whatever the escapes were that it was put together from. */
-export function isEncodedTwice(text: string, decoded: string = decodeOnce(text)): boolean {
+export function isEncodedTwice(text: string, decoded: string = percentDecodeOnce(text)): boolean {
   return text.includes('%') && ESCAPE.test(decoded);
 }
 

@@ -32,7 +32,7 @@ export function hasKnownSuffix(host: string): boolean {
  */
 export function parentDomains(key: string): string[] {
   const found: string[] = [];
-  // Of two labels the upper one alone is no key.
+  // The last of two labels alone is not a key.
   const first = key.indexOf('.');
   if (first < 0 || key.indexOf('.', first + 1) < 0) return found;
   const top = registrableDomain(key);

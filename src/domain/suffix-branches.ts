@@ -7,11 +7,11 @@ import { ByteKey, ByteMap, NOT_FOUND } from '../bytes/byte-map.ts';
  * build would ask it of most lines. This can go when the library says where a name leaves the tree; suffix-branches.test.ts compares both.
  */
 interface SuffixTree {
-  /** Of each node its first edge; its last one comes before the next node's first. */
+  /** For each node its first edge; its last one comes right before the next node's first. */
   readonly edgeStart: Uint16Array;
   readonly edgeLength: Uint8Array;
   readonly edgeChild: Uint16Array;
-  /** The edges' labels, one behind the other. */
+  /** The edges' labels, one after the other. */
   readonly labelText: string;
   readonly rulesRoot: number;
   readonly exceptionsRoot: number;

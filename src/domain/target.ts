@@ -1,15 +1,19 @@
 /** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
 
 import { LIMITS } from '../limits.ts';
-import { type CanonicalUrl, hasTooManyLabels, parseBareUrl, parseUrl } from './canonical-url.ts';
-import { type HostProblem, keyFromCanonicalHost, problemOfUnparsable, withoutWww } from './host-key.ts';
+import { type CanonicalUrl, parseBareUrl, parseUrl, problemOfUrl } from './canonical-url.ts';
+import { type HostProblem, keyFromCanonicalHost, withoutWww } from './host-key.ts';
 
-/** The longest value that is looked at, in UTF-16 units; the server refuses longer ones in bytes before. */
-export const VALUE_MAX_LENGTH = LIMITS.valueBytes.value;
+/** The longest value that is looked at, in bytes of UTF-8. */
+export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
+
+/** Whether a value is longer than {@link VALUE_MAX_BYTES}. A UTF-16 unit takes three bytes at most. */
+export const isOverlong = (value: string): boolean =>
+  value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES;
 
 export type TargetProblem =
   | HostProblem
-  /** Longer than {@link VALUE_MAX_LENGTH}. */
+  /** Longer than {@link VALUE_MAX_BYTES}. */
   | 'value_too_long'
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
@@ -61,14 +65,15 @@ const isBlank = (code: number): boolean =>
 /** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. Outer blanks do not count. */
 export function parseTarget(sent: string): Target | { readonly problem: TargetProblem } {
   const value = withoutOuterBlanks(sent);
-  if (value.length > VALUE_MAX_LENGTH) return { problem: 'value_too_long' };
+  if (isOverlong(value)) return { problem: 'value_too_long' };
   const bare = !hasScheme(value);
   if (bare) {
     const at = value.indexOf('@');
     if (at >= 0 && !value.slice(0, at).includes('/')) return { problem: 'userinfo' };
   }
   const url = bare ? parseBareUrl(value) : parseUrl(value);
-  if (url === undefined || url.host === '') return { problem: problemOf(value, bare) };
+  if (url === undefined || url.host === '')
+    return { problem: value.trim() === '' ? 'empty' : problemOfUrl(bare ? `https://${value}` : value) };
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
@@ -78,12 +83,6 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
   if (bare && !/^[^?#]*[/\\]/.test(value)) return key;
   return { key: url.host, classifiable: false, url, bare };
-}
-
-/** Why a value is not a URL with a host. */
-function problemOf(value: string, bare: boolean): HostProblem {
-  if (value.trim() === '') return 'empty';
-  return hasTooManyLabels(bare ? `https://${value}` : value) ? 'too_long' : problemOfUnparsable(value);
 }
 
 /** Whether a value names its scheme. Control characters before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */

@@ -14,7 +14,7 @@ const IPV4_START = 96;
 /** Ranges with as many fixed bits or fewer are very wide. */
 const WIDE_BITS = { 4: IPV4_START + 8, 6: 32 } as const;
 
-interface Opened {
+interface ExceptionEffect {
   /** Ids of the guard rules that do not hold for some or all of its addresses. */
   readonly rules: readonly string[];
   /** Whether a rule that excuses nothing denies all of them, so that none is let past. */
@@ -22,7 +22,7 @@ interface Opened {
 }
 
 /** What an exception changes. @throws PagegateError policy_invalid, for a range that is not valid */
-export function openedBy(cidr: string, rules: readonly RuleEntry[]): Opened {
+export function exceptionEffect(cidr: string, rules: readonly RuleEntry[]): ExceptionEffect {
   const range = readRange(cidr);
   const guards = rules.filter(({ check }) => check === 'address');
   const any = ({ ranges = [] }: RuleEntry, holds: (own: Range) => boolean): boolean =>
@@ -36,7 +36,7 @@ export function openedBy(cidr: string, rules: readonly RuleEntry[]): Opened {
 }
 
 /** What is remarkable about a range, in words; empty for most. @throws PagegateError policy_invalid, for a range that is not valid */
-export function remarksOn(cidr: string): string[] {
+export function rangeRemarks(cidr: string): string[] {
   const range = readRange(cidr);
   const known = KNOWN_ADDRESSES.filter(([, ranges]) => ranges.some((own) => overlap(own, range)));
   const included = known.map(([name]) => name).join(', ');

@@ -4,10 +4,11 @@ import { parseTarget } from '../domain/target.ts';
 import type { PagegateError } from '../errors.ts';
 import { didYouMean } from '../json/did-you-mean.ts';
 import { HTTP_TOKEN } from '../network/http-syntax.ts';
-import { invalid } from './documents.ts';
+import type { VerdictName } from '../record/vocabulary.ts';
+import { invalidPolicy } from './documents.ts';
 import { evaluate } from './evaluate.ts';
 import type { Policy } from './policy.ts';
-import type { Evidence, Layer, PageEvidence, Verdict, VerdictName } from './types.ts';
+import type { Evidence, Layer, PageEvidence, Verdict } from './types.ts';
 
 export interface PolicyCase {
   readonly name?: string;
@@ -69,7 +70,7 @@ export function assertCases({ document }: Policy, cases: readonly PolicyCase[]):
   const types = document.page_types.map(({ type }) => type);
   const categories = document.categories.map(({ name }) => name);
   for (const [at, { url, page_types = {}, filtering_categories: some = [] }] of cases.entries()) {
-    const wrong = (what: string): PagegateError => invalid(url, `The case [${at}] (${url}) ${what}.`);
+    const wrong = (what: string): PagegateError => invalidPolicy(url, `The case [${at}] (${url}) ${what}.`);
     for (const [type, page] of Object.entries(page_types)) {
       if (!types.includes(type))
         throw wrong(`names the page type "${type}", which does not exist${didYouMean(type, types)}`);

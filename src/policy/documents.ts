@@ -1,7 +1,7 @@
 /** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
 import { PagegateError } from '../errors.ts';
 import type { FilteringCategory } from '../record/taxonomy.ts';
-import type { VerdictName } from './types.ts';
+import type { VerdictName } from '../record/vocabulary.ts';
 import type { ContextName } from './words/word-contexts.ts';
 
 export interface HostEntry {
@@ -121,6 +121,8 @@ export interface TokenList {
   readonly phrases: Readonly<Record<string, readonly string[]>>;
   /** Phrases of two parts: each of `first` followed by each of `then`. */
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
+  /** Whether a licensee added it: what ships still reads its words in every way that it did. */
+  readonly added?: true;
 }
 
 /**
@@ -185,7 +187,6 @@ export interface ExcuseEntry {
   readonly rule: string;
   /** `api.example.com` is that host, `*.example.com` every host below. */
   readonly host: string;
-  /** Only on this port. */
   readonly port?: number;
   readonly note?: string;
 }
@@ -259,6 +260,6 @@ export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
 }
 
 /** What is thrown for an entry that cannot be compiled. */
-export function invalid(id: string, what: string): PagegateError {
+export function invalidPolicy(id: string, what: string): PagegateError {
   return new PagegateError('policy_invalid', what, { id });
 }

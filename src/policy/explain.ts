@@ -34,7 +34,12 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
     const matches: Verdict[] = [];
     const said = layer.ask(policy, subject, matches);
     const decides = reached && !isDecided && matches.includes(verdict);
-    const step = { step: layer.step, layer: layer.layer, matches, says: SAYS[layer.step](policy, subject, matches) };
+    const step = {
+      step: layer.step,
+      layer: layer.layer,
+      matches,
+      says: DESCRIBE[layer.step](policy, subject, matches),
+    };
     const result = { ...step, decides, reached };
     isDecided ||= decides;
     if (said !== undefined && isFinal(layer, said)) reached = false;
@@ -43,10 +48,10 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
   return { verdict, steps };
 }
 
-type Says = (policy: Policy, subject: Subject, matches: readonly Verdict[]) => string;
+type Describe = (policy: Policy, subject: Subject, matches: readonly Verdict[]) => string;
 
 /** What each layer looked at or found, in words. */
-const SAYS: Readonly<Record<LayerStep['step'], Says>> = {
+const DESCRIBE: Readonly<Record<LayerStep['step'], Describe>> = {
   high_value_hosts: (_policy, { host }, [entry]) =>
     entry === undefined ? `${host} is not on the list` : `${host} is on the list as ${entry.id}`,
   guard_rules: (_policy, _subject, matches) => count(matches, 'guard rule'),

@@ -23,7 +23,6 @@ export interface MethodKind {
 export const READ: MethodKind = { name: 'reads', of: (entry) => entry.reads ?? entry.verdict };
 export const WRITE: MethodKind = { name: 'writes', of: (entry) => entry.writes ?? entry.verdict };
 
-/** The kind of a method. */
 export function methodKind(method: string): MethodKind {
   return ['GET', 'HEAD', 'OPTIONS'].includes(method) ? READ : WRITE;
 }
@@ -93,6 +92,14 @@ export function hostIndex<T>(
     map.add(host, reach, { host, reach, value: together(same) });
   }
   return map;
+}
+
+/** Puts one more entry to those of the same host and reach, for {@link covering}. */
+export function addTo<T>(map: HostMap<OfHost<T[]>>, { host, reach }: Reach, entry: T): void {
+  const own: OfHost<T[]> = { host, reach, value: [] };
+  const same = map.add(host, reach, own) ?? own;
+  same.value.push(entry);
+  if (same !== own) map.add(host, reach, same);
 }
 
 /** Entries of one host in the order in which they are asked: places are nearer than the whole host. */

@@ -1,9 +1,10 @@
 /** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
-import { openedBy } from './address-exceptions.ts';
+import { exceptionEffect } from './address-exceptions.ts';
 import type { AllowEntry, ExcuseEntry, HostEntry, PolicyDocument, RuleEntry } from './documents.ts';
 import {
+  addTo,
   covering,
   denies,
   hostIndex,
@@ -105,10 +106,7 @@ function idleAllows(policy: Policy): PolicyFinding[] {
       const message = `the allow entry "${id}" changes nothing: "${twin.id}" allows more`;
       findings.push({ id, by: twin.id, message });
     }
-    const note = (value: AllowEntry[]) => seen.add(read.host, read.reach, { ...read, value });
-    const same = note([])?.value ?? [];
-    same.push(entry);
-    note(same);
+    addTo(seen, read, entry);
   }
   return findings;
 }
@@ -256,8 +254,7 @@ function idleExcuses({ document, guards, tokens }: Policy): PolicyFinding[] {
     const wider = covering(map, reads)
       .flat()
       .find((other) => other.port === undefined || other.port === port);
-    const value = [...(map.add(reads.host, reads.reach, { ...reads, value: [] })?.value ?? []), excuse];
-    map.add(reads.host, reads.reach, { ...reads, value });
+    addTo(map, reads, excuse);
     return wider === undefined ? undefined : { message: `the one for ${wider.host} excuses it` };
   };
   return document.excuses.flatMap((excuse) => {
@@ -288,7 +285,7 @@ function isOfHosts({ check = '', suffixes = [] }: RuleEntry, { host, reach }: Of
 /** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
 function idleExceptions(document: PolicyDocument): PolicyFinding[] {
   return document.address_exceptions.flatMap(({ cidr }) => {
-    const { rules, isFixed } = openedBy(cidr, document.rules);
+    const { rules, isFixed } = exceptionEffect(cidr, document.rules);
     const nothing = (why: string): PolicyFinding[] => [
       { id: cidr, message: `the address exception ${cidr} has no effect: ${why}` },
     ];

@@ -8,7 +8,7 @@ import {
   parseNetwork,
   withoutBrackets,
 } from '../network/address.ts';
-import { invalid } from './documents.ts';
+import { invalidPolicy } from './documents.ts';
 
 /** An address as it is written: one of IPv4 in the spelling of IPv6 is another one, and judged as such. */
 export interface HostAddress {
@@ -31,7 +31,7 @@ export function readAddress(host: string): HostAddress | undefined {
 export function readRange(text: string): Range {
   const network = parseNetwork(text);
   if (network === undefined)
-    throw invalid(text, `"${text}" is no address range; write it like 10.0.0.0/8 or fc00::/7.`);
+    throw invalidPolicy(text, `"${text}" is no address range; write it like 10.0.0.0/8 or fc00::/7.`);
   return { ...network, text };
 }
 

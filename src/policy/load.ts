@@ -11,7 +11,7 @@ import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { filteringTaxonomy } from '../record/taxonomy.ts';
 import { pageTypes } from '../record/vocabulary.ts';
-import { atOnce, type Steps } from '../steps.ts';
+import { runAtOnce, type Steps } from '../steps.ts';
 import type {
   DefaultEntry,
   HostEntry,
@@ -53,7 +53,7 @@ export interface PolicyOptions {
  * @throws PagegateError policy_missing, policy_invalid
  */
 export function loadPolicy(options: PolicyOptions = {}): Policy {
-  return atOnce(loadPolicySteps(options));
+  return runAtOnce(loadPolicySteps(options));
 }
 
 /** The steps of {@link loadPolicy}. @throws PagegateError policy_missing, policy_invalid */

@@ -3,7 +3,7 @@ import type { PagegateError } from '../errors.ts';
 import { didYouMean } from '../json/did-you-mean.ts';
 import {
   type HostEntry,
-  invalid,
+  invalidPolicy,
   type LicenseeDocument,
   type PageTypeEntry,
   type PolicyDocument,
@@ -36,9 +36,11 @@ export function mergeLicensee(
   const rules = licensee === undefined ? allRules : allRules.map(normalizedRule);
   const disabled = new Set(own.disable ?? []);
   assertKnown(disabled, allHosts, allRules);
-  for (const name of Object.keys(own.add?.tokens ?? {})) {
+  const tokens = { ...shipped.tokens };
+  for (const [name, list] of Object.entries(own.add?.tokens ?? {})) {
     if (Object.hasOwn(shipped.tokens, name))
-      throw invalid(name, `The token list "${name}" ships; choose another name.`);
+      throw invalidPolicy(name, `The token list "${name}" ships; choose another name.`);
+    tokens[name] = { ...list, added: true };
   }
   const { profiles: _profiles, ...kept } = shipped;
   const hosts = allHosts.filter(({ id, group }) => !disabled.has(id) && !disabled.has(`group:${group}`));
@@ -47,7 +49,7 @@ export function mergeLicensee(
     hosts,
     rules: rules.filter((entry) => !disabled.has(entry.id)),
     page_types: overridePageTypes(shipped.page_types, own),
-    tokens: { ...shipped.tokens, ...(own.add?.tokens ?? {}) },
+    tokens,
     places: [...shipped.places, ...(own.add?.places ?? [])],
     profile,
     allow: own.allow ?? [],
@@ -66,10 +68,10 @@ function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeD
   for (const { id, paths = [] } of places) {
     for (const path of paths) {
       if (/\*[^/]/.test(path))
-        throw invalid(id, `In the path "${path}" of "${id}" a "*" must be a whole segment, or end one.`);
+        throw invalidPolicy(id, `In the path "${path}" of "${id}" a "*" must be a whole segment, or end one.`);
       const asked = pathInUrl(path);
       if (asked !== undefined && foldPath(asked) !== foldPath(path))
-        throw invalid(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
+        throw invalidPolicy(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
     }
   }
 }
@@ -82,19 +84,19 @@ function assertPhrases({ add, override: { rules: changed = {} } = {} }: Licensee
     for (const phrase of phrasesOf(list)) {
       const sign = /[/?#%*\\]/.exec(phrase)?.[0];
       if (sign !== undefined)
-        throw invalid(
+        throw invalidPolicy(
           name,
           `The phrase "${phrase}" of "${name}" has "${sign}": a phrase is one whole segment, decoded.`,
         );
       const { length } = tokenOf(phrase);
       if (length === 0 || length > TOKEN_MAX_LENGTH)
-        throw invalid(
+        throw invalidPolicy(
           name,
           `The phrase "${phrase}" of "${name}" must have 1 to ${TOKEN_MAX_LENGTH} letters and digits.`,
         );
       const met = isName ? withoutExtensions(phrase) : phrase;
       if (met.length < phrase.length)
-        throw invalid(
+        throw invalidPolicy(
           name,
           `The phrase "${phrase}" of "${name}" is never met, because segments are compared without their extension: ` +
             `write "${met}", or ask for "${name}" as a "file".`,
@@ -126,7 +128,8 @@ function assertNotBoth({
   const groupIds = Object.keys(groups).map((name) => `group:${name}`);
   const changed = new Set([...Object.keys(hosts), ...Object.keys(rules), ...groupIds]);
   const id = disable.find((one) => changed.has(one));
-  if (id !== undefined) throw invalid(id, `"disable" and "override" both name "${id}": remove it from one of them.`);
+  if (id !== undefined)
+    throw invalidPolicy(id, `"disable" and "override" both name "${id}": remove it from one of them.`);
 }
 
 function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name: string | undefined): Profile {
@@ -134,7 +137,7 @@ function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name
   const profile = profiles.find((candidate) => candidate.name === wanted);
   if (profile === undefined) {
     const known = profiles.map((candidate) => candidate.name).join(', ');
-    throw invalid(wanted, `There is no profile "${wanted}"; there are ${known}.`);
+    throw invalidPolicy(wanted, `There is no profile "${wanted}"; there are ${known}.`);
   }
   // A profile that was asked for by name stands above the file's own settings.
   if (name !== undefined) return profile;
@@ -201,5 +204,5 @@ function overridePageTypes(types: readonly PageTypeEntry[], own: LicenseeDocumen
 }
 
 function unknown(what: string, name: string, known: Iterable<string>): PagegateError {
-  return invalid(name, `${what} "${name}", which does not exist${didYouMean(name, known)}.`);
+  return invalidPolicy(name, `${what} "${name}", which does not exist${didYouMean(name, known)}.`);
 }

@@ -1,8 +1,8 @@
 /** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
 import { createHash } from 'node:crypto';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
-import { atOnce, type Steps } from '../steps.ts';
-import { invalid, type PolicyDocument } from './documents.ts';
+import { runAtOnce, type Steps } from '../steps.ts';
+import { invalidPolicy, type PolicyDocument } from './documents.ts';
 import { type AllowPolicy, compileAllow } from './layers/allow-entries.ts';
 import { compileDefaults, type Defaults, defaultWarnings } from './layers/defaults.ts';
 import { compileGuards, GuardPlan, type GuardRule } from './layers/guard-rules.ts';
@@ -17,7 +17,7 @@ import { TokenIndex } from './words/tokens.ts';
  * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
  * with the same revision must give the same verdicts.
  */
-export const POLICY_CODE_VERSION = 15;
+export const POLICY_CODE_VERSION = 16;
 
 export interface Policy {
   /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */
@@ -37,7 +37,7 @@ export interface Policy {
 
 /** @throws PagegateError policy_invalid, with the entry at fault */
 export function compilePolicy(document: PolicyDocument): Policy {
-  return atOnce(policySteps(document));
+  return runAtOnce(policySteps(document));
 }
 
 /** The steps of {@link compilePolicy}. @throws PagegateError policy_invalid, with the entry at fault */
@@ -81,7 +81,7 @@ function revisionOf({ warnings: _warnings, ...document }: PolicyDocument): strin
 function assertUniqueIds(document: PolicyDocument): void {
   const seen = new Set<string>();
   for (const { id } of [...document.hosts, ...document.rules, ...document.allow, ...document.defaults]) {
-    if (seen.has(id)) throw invalid(id, `The id "${id}" is given twice; every entry needs one of its own.`);
+    if (seen.has(id)) throw invalidPolicy(id, `The id "${id}" is given twice; every entry needs one of its own.`);
     seen.add(id);
   }
 }

@@ -1,5 +1,6 @@
 /** A request, and what is read of its URL: each part once, when a layer first asks for it. */
-import { type CanonicalUrl, decodeOnce } from '../domain/canonical-url.ts';
+import type { CanonicalUrl } from '../domain/canonical-url.ts';
+import { percentDecodeOnce } from '../domain/percent-decode.ts';
 import { plainText } from '../domain/plain-text.ts';
 import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
@@ -7,7 +8,7 @@ import { encodedTexts } from './url/encoded-texts.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
-import { type PathSegments, SIGN } from './url/path-segments.ts';
+import { type PathSegments, SEGMENT_HAS } from './url/path-segments.ts';
 import { foldedPaths } from './url/paths.ts';
 import type { TokenIndex } from './words/tokens.ts';
 
@@ -90,7 +91,7 @@ export class Subject implements Request {
 
   /** The query with its percent escapes decoded once. */
   get decodedQuery(): string {
-    this.#decodedQuery ??= decodeOnce(this.url.query);
+    this.#decodedQuery ??= percentDecodeOnce(this.url.query);
     return this.#decodedQuery;
   }
 
@@ -109,7 +110,7 @@ export class Subject implements Request {
   get mayLead(): boolean {
     if (this.#mayLead === undefined) {
       const { signs, isCut } = this.segments;
-      const hasColon = (signs & SIGN.colon) !== 0 || isCut || this.plainPath !== this.url.decodedPath;
+      const hasColon = (signs & SEGMENT_HAS.colon) !== 0 || isCut || this.plainPath !== this.url.decodedPath;
       const { length } = this.url.fragment === '' ? this.parameters : [...this.parameters, ...this.routeParameters];
       this.#mayLead = hasColon || length > 0 || this.encodedTexts.length > 0;
     }

@@ -3,7 +3,6 @@ import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { PageFilter } from '../record/types.ts';
 import type { VerdictName } from '../record/vocabulary.ts';
 
-export type { VerdictName };
 export type Layer = 'high_value_hosts' | 'page_type_db' | 'rules' | 'default';
 
 /** The answer for one URL and method, and the entry that gave it. */

@@ -1,6 +1,6 @@
 /** What is legal in a licensee's own file, takes something away, and should be known to a person. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
-import { openedBy, remarksOn } from './address-exceptions.ts';
+import { exceptionEffect, rangeRemarks } from './address-exceptions.ts';
 import { diffFields } from './diff.ts';
 import type { HostEntry, LicenseeDocument, PolicyDocument, RuleEntry, ShippedPolicy } from './documents.ts';
 import {
@@ -56,11 +56,11 @@ function ending(note: string | undefined): string {
 /** Address exceptions, with the guard rules that do not hold for them. One that opens nothing is found as an entry without effect. */
 function openedAddresses({ address_exceptions: exceptions, rules }: Merged): string[] {
   return exceptions.flatMap(({ cidr, note }) => {
-    const { rules: ids, isFixed } = openedBy(cidr, rules);
+    const { rules: ids, isFixed } = exceptionEffect(cidr, rules);
     if (isFixed || ids.length === 0) return [];
     const names = ids.map((id) => `"${id}"`).join(', ');
     const what = ids.length === 1 ? `The guard rule ${names} does` : `The guard rules ${names} do`;
-    const remarks = remarksOn(cidr);
+    const remarks = rangeRemarks(cidr);
     const about = remarks.length === 0 ? '' : ` (${remarks.join(', ')})`;
     return [`${what} not hold for ${cidr}${about}${ending(note)}`];
   });

@@ -12,7 +12,7 @@ import { loadPolicySteps } from '../policy/load.ts';
 import type { Policy } from '../policy/policy.ts';
 import { shareOf } from '../progress.ts';
 import { isOwnVocabulary, VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
-import { atOnce, type Steps } from '../steps.ts';
+import { runAtOnce, type Steps } from '../steps.ts';
 import type { Log } from './log.ts';
 
 /**
@@ -83,7 +83,7 @@ export function hasSameUnicode({ info }: Index): boolean {
  * @throws what is wrong with it
  */
 export function openPolicy(config: Config): Policy {
-  return atOnce(openPolicySteps(config));
+  return runAtOnce(openPolicySteps(config));
 }
 
 /** The steps of {@link openPolicy}. @throws what is wrong with it */

@@ -2,14 +2,8 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import {
-  type CanonicalUrl,
-  decodeOnce,
-  isPlainPath,
-  parseBareUrl,
-  parseUrl,
-  SPELLING,
-} from '../../src/domain/canonical-url.ts';
+import { type CanonicalUrl, isPlainPath, parseBareUrl, parseUrl, SPELLING } from '../../src/domain/canonical-url.ts';
+import { percentDecodeOnce } from '../../src/domain/percent-decode.ts';
 
 interface UrlCase {
   readonly input: string;
@@ -116,7 +110,7 @@ describe('the fast path', () => {
           standard.hash.slice(1),
         ]);
         expect(url.host).toBe(standard.hostname.replace(/([^.])\.$/, '$1'));
-        expect(url.decodedPath).toBe(decodeOnce(standard.pathname));
+        expect(url.decodedPath).toBe(percentDecodeOnce(standard.pathname));
         const rest = /^https?:\/\/[^/?#\\]*(\/[^?#]*)/.exec(text)?.[1];
         if (rest === undefined || !isPlainPath(Buffer.from(text), text.indexOf('/', 8), Buffer.byteLength(text)))
           return;
@@ -196,6 +190,6 @@ describe('decoding once', () => {
     ['/%4', '/%4'],
     ['/%zz%61', '/%zza'],
   ])('%s is %s', (text, expected) => {
-    expect(decodeOnce(text)).toBe(expected);
+    expect(percentDecodeOnce(text)).toBe(expected);
   });
 });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeOnce, isEncodedTwice } from '../../src/domain/percent-decode.ts';
+import { isEncodedTwice, percentDecodeOnce } from '../../src/domain/percent-decode.ts';
 
 const percent = (...bytes: number[]): string => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 
@@ -62,31 +62,32 @@ describe('decoding once', () => {
     ['%fe%ff', '\ufffd\ufffd'],
     ['%f4%90%80%80', '\ufffd\ufffd\ufffd\ufffd'],
   ])('%j is %j', (text, expected) => {
-    expect(decodeOnce(text)).toBe(expected);
+    expect(percentDecodeOnce(text)).toBe(expected);
   });
 
   it('gives a character in as many bytes as it needs, or more, and as a UTF-16 escape', () => {
     for (const code of [0x25, 0x2d, 0x2e, 0x2f, 0x39, 0x41, 0x5c, 0x5f, 0x6c]) {
       const character = String.fromCodePoint(code);
-      for (let length = 2; length <= 6; length++) expect(decodeOnce(`x${inBytes(code, length)}`)).toBe(`x${character}`);
+      for (let length = 2; length <= 6; length++)
+        expect(percentDecodeOnce(`x${inBytes(code, length)}`)).toBe(`x${character}`);
     }
     for (const code of [0x80, 0xe9, 0x7ff])
       for (let length = 2; length <= 6; length++)
-        expect(decodeOnce(inBytes(code, length))).toBe(String.fromCodePoint(code));
+        expect(percentDecodeOnce(inBytes(code, length))).toBe(String.fromCodePoint(code));
     for (const code of [0x800, 0x20ac, 0xfffd])
       for (let length = 3; length <= 6; length++)
-        expect(decodeOnce(inBytes(code, length))).toBe(String.fromCodePoint(code));
+        expect(percentDecodeOnce(inBytes(code, length))).toBe(String.fromCodePoint(code));
   });
 
   it('leaves what is UTF-8 as the standard has it, beside other escapes', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => {
         const whole = text.toWellFormed();
-        expect(decodeOnce(encodeURIComponent(whole))).toBe(whole);
-        expect(decodeOnce(`${encodeURIComponent(whole)}%u0041`)).toBe(`${whole}A`);
-        expect(decodeOnce(`${encodeURIComponent(whole)}%ff`)).toBe(`${whole}\ufffd`);
+        expect(percentDecodeOnce(encodeURIComponent(whole))).toBe(whole);
+        expect(percentDecodeOnce(`${encodeURIComponent(whole)}%u0041`)).toBe(`${whole}A`);
+        expect(percentDecodeOnce(`${encodeURIComponent(whole)}%ff`)).toBe(`${whole}\ufffd`);
         // What the platform's own function for these escapes makes, lone halves aside.
-        expect(decodeOnce(`%u0041${escape(whole.replace(/[\u0080-\u00ff]/g, ''))}`)).toBe(
+        expect(percentDecodeOnce(`%u0041${escape(whole.replace(/[\u0080-\u00ff]/g, ''))}`)).toBe(
           `A${whole.replace(/[\u0080-\u00ff]/g, '')}`,
         );
       }),
@@ -98,8 +99,8 @@ describe('decoding once', () => {
     // With the square of the length this would take an hour, and the test would time out.
     for (const part of ['%c1%ac', '%c0%af', '%c1%ff', '%c1', '%fc%80', '%c1%aca', '%c3%a9']) {
       const text = part.repeat(400_000);
-      expect(decodeOnce(`${text}%ff`)).toMatch(/\ufffd$/);
-      expect(decodeOnce(`a${text}`)).toMatch(/^a/);
+      expect(percentDecodeOnce(`${text}%ff`)).toMatch(/\ufffd$/);
+      expect(percentDecodeOnce(`a${text}`)).toMatch(/^a/);
     }
   });
 

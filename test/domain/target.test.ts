@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { SPELLING } from '../../src/domain/canonical-url.ts';
-import { parseTarget, VALUE_MAX_LENGTH, withoutOuterBlanks } from '../../src/domain/target.ts';
+import { parseTarget, VALUE_MAX_BYTES, withoutOuterBlanks } from '../../src/domain/target.ts';
 
 const read = (value: string): string => {
   const target = parseTarget(value);
@@ -56,7 +56,14 @@ describe('parseTarget', () => {
     ['https://example.com:99999/', 'unparsable'],
     ['https://[fe80::1%25eth0]/', 'unparsable'],
     ['https://xn--\u{1F4A9}.com/', 'idn_invalid'],
-    ['x'.repeat(VALUE_MAX_LENGTH + 1), 'value_too_long'],
+    ['https://xn--\u{1F4A9}.com:443/', 'idn_invalid'],
+    // Only the host can be an international one that is not valid.
+    ['https://exa mple.com/\u00e9', 'unparsable'],
+    ['exa mple.com?q=xn--a', 'unparsable'],
+    ['b\u00fccher.example:99999', 'unparsable'],
+    ['https://xn--bcher-kva.example:99999/', 'unparsable'],
+    ['x'.repeat(VALUE_MAX_BYTES + 1), 'value_too_long'],
+    [`https://example.com/${'€'.repeat(VALUE_MAX_BYTES / 3)}`, 'value_too_long'],
     [`https://${'\u00e9.'.repeat(254)}fr/`, 'too_long'],
     [`${'\u00e9\uff61'.repeat(254)}fr`, 'too_long'],
   ])('%j has no key: %s', (value, problem) => {
@@ -76,7 +83,7 @@ describe('parseTarget', () => {
         expect(parseTarget(sent)).toEqual(parseTarget(value));
       }
     }
-    const longest = `https://example.com/${'x'.repeat(VALUE_MAX_LENGTH - 20)}`;
+    const longest = `https://example.com/${'x'.repeat(VALUE_MAX_BYTES - 20)}`;
     expect(read(`${blank}${longest}${blank}`)).toBe(read(longest));
     expect(read(`${blank}${longest}x${blank}`)).toBe('! value_too_long');
   });

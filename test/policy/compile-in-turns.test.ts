@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { loadPolicy, loadPolicySteps } from '../../src/policy/load.ts';
 import { policySteps } from '../../src/policy/policy.ts';
-import { atOnce, inTurns, type Steps } from '../../src/steps.ts';
+import { runAtOnce, runInTurns, type Steps } from '../../src/steps.ts';
 import { shipped } from './support.ts';
 
 /** Longer than steps may hold up the thread. */
@@ -21,7 +21,7 @@ function* slowSteps(done: string[]): Steps<string> {
 
 it('other work has its turn between steps', async () => {
   const done: string[] = [];
-  const result = inTurns(slowSteps(done));
+  const result = runInTurns(slowSteps(done));
   const between = async (): Promise<void> => {
     for (let turn = 0; turn < 3; turn++) {
       await nextTurn();
@@ -31,7 +31,7 @@ it('other work has its turn between steps', async () => {
   await Promise.all([result, between()]);
   expect(await result).toBe('result');
   expect(done.indexOf('request')).toBeLessThan(done.indexOf('third'));
-  expect(atOnce(slowSteps([]))).toBe('result');
+  expect(runAtOnce(slowSteps([]))).toBe('result');
 });
 
 it('what a step throws ends both ways', async () => {
@@ -39,14 +39,14 @@ it('what a step throws ends both ways', async () => {
     yield;
     throw new Error('a step failed');
   }
-  await expect(inTurns(failing())).rejects.toThrow('a step failed');
-  expect(() => atOnce(failing())).toThrow('a step failed');
+  await expect(runInTurns(failing())).rejects.toThrow('a step failed');
+  expect(() => runAtOnce(failing())).toThrow('a step failed');
 });
 
 it('a policy has a step for each host and each token list, and ends as the same policy', async () => {
   const { document, revision } = loadPolicy();
   expect([...policySteps(document)].length).toBeGreaterThan(document.hosts.length / 2);
-  const inSteps = await inTurns(loadPolicySteps({}));
+  const inSteps = await runInTurns(loadPolicySteps({}));
   expect(inSteps.revision).toBe(revision);
   expect(inSteps.tokens.names).toEqual(shipped.tokens.names);
   expect([...inSteps.tokens.entries()]).toEqual([...shipped.tokens.entries()]);

@@ -10,6 +10,7 @@ import { shipped } from './support.ts';
 /** Kinds of additions that only some URLs can have: more than so many are tried. */
 const SELDOM: Readonly<Record<string, number>> = {
   'a language in front': 800,
+  'another form of the host': 200,
   'another order': 200,
   'a parameter again': 1000,
 };

@@ -3,7 +3,17 @@ import { describe, expect, it } from 'vitest';
 import type { HostEntry } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
-const GROUPS = ['capture', 'chat_hook', 'paste', 'payment', 'scheduling', 'invitation', 'deployment', 'form'];
+const GROUPS = [
+  'capture',
+  'chat_hook',
+  'paste',
+  'payment',
+  'scheduling',
+  'invitation',
+  'deployment',
+  'sharing',
+  'form',
+];
 
 /** A URL that an entry is about: below its host and its first places, each with a name that says nothing. */
 function actsOf({ host, paths = [''] }: HostEntry): URL[] {
@@ -82,6 +92,16 @@ describe('acts of well-known hosts', () => {
         'https://github.com/apps/renovate/installations/new',
         'https://docs.google.com/document/d/1aBcD/copy',
       ],
+      sharing: [
+        'https://www.pinterest.com/pin/create/button/?description=x',
+        'https://de.pinterest.com/pin/create/link/',
+        'https://twitter.com/home?status=x',
+        'https://x.com/intent/favorite?tweet_id=1',
+        'https://m.facebook.com/sharer.php?u=x',
+        'https://www.facebook.com/dialog/feed?app_id=1',
+        'https://www.tumblr.com/widgets/share/tool?caption=x',
+        'https://getpocket.com/save?title=x',
+      ],
       payment: [
         'https://cash.app/$ada',
         'https://cash.app/%24ada/25',
@@ -115,6 +135,18 @@ describe('acts of well-known hosts', () => {
 
 /** What the companies behind the entries have for everybody to read. */
 const READING: Readonly<Record<string, readonly string[]>> = {
+  sharing: [
+    'https://www.pinterest.com/pin/1234567890/',
+    'https://www.pinterest.com/ideas/',
+    'https://twitter.com/ada/status/1',
+    'https://www.linkedin.com/company/acme',
+    'https://www.reddit.com/r/typescript/',
+    'https://getpocket.com/explore',
+    'https://flipboard.com/topic/cooking',
+    'https://vk.com/ada',
+    'https://b.hatena.ne.jp/entry/s/example.org/a',
+    'https://news.ycombinator.com/item?id=1',
+  ],
   scheduling: [
     'https://calendly.com/',
     'https://calendly.com/pricing',
@@ -272,6 +304,28 @@ describe('a place in the path of a host entry', () => {
     expect(judge('https://example.org/docs/x', {}, 'GET', any)).toBe('allow default/classified_read');
     expect(judge('https://example.org/docs/x', {}, 'POST', any)).toBe('deny high_value_hosts/x');
     expect(judge('https://example.org/ada/x', {}, 'GET', any)).toBe('deny high_value_hosts/x');
+  });
+
+  it('is not excused by what stands where on a host above it', () => {
+    const above = { hosts: ['example.org'], title: ['/item/**'], documentation: ['/tour/**'] };
+    const policy = licenseePolicy({
+      add: {
+        hosts: [{ id: 'x', host: '=desk.example.org', not_in: ['documentation'], verdict: 'deny', note: NOTE }],
+        places: [above, { hosts: ['a.example.org'], documentation: ['/tour/**'] }],
+      },
+    });
+    for (const path of ['/item/1', '/tour/1', '/tour'])
+      expect(judge(`https://desk.example.org${path}`, {}, 'GET', policy)).toBe('deny high_value_hosts/x');
+    const wide = licenseePolicy({
+      add: {
+        hosts: [{ id: 'x', host: 'example.org', not_in: ['documentation'], verdict: 'deny', note: NOTE }],
+        places: [above],
+      },
+    });
+    for (const path of ['/item/1', '/tour/1', '/tour'])
+      expect(judge(`https://desk.example.org${path}`, {}, 'GET', wide)).toBe('allow default/classified_read');
+    expect(judge('https://login.microsoft.com/products/x')).toMatch(/^deny high_value_hosts/);
+    expect(judge('https://accountscenter.facebook.com/user/ada')).toMatch(/^deny high_value_hosts/);
   });
 
   it('is no act where the paths of the host are known as documentation', () => {

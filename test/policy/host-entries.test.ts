@@ -8,7 +8,7 @@ import { compileHosts, hostVerdict } from '../../src/policy/layers/high-value-ho
 import { Subject } from '../../src/policy/subject.ts';
 import { NO_EVIDENCE, type Request } from '../../src/policy/types.ts';
 import { HostFilter } from '../../src/policy/url/host-map.ts';
-import { atOnce } from '../../src/steps.ts';
+import { runAtOnce } from '../../src/steps.ts';
 import { judge, licenseePolicy, request, shipped } from './support.ts';
 
 const NOTE = 'A note that a person can act on.';
@@ -30,7 +30,7 @@ function asked(entries: readonly HostEntry[], url: string, method = 'GET'): stri
 
 /** The same of one request after the other. */
 function asker(entries: readonly HostEntry[]): (request: Request) => string {
-  const hosts = atOnce(compileHosts(entries, new HostFilter()));
+  const hosts = runAtOnce(compileHosts(entries, new HostFilter()));
   return (one) => {
     const said = hostVerdict({ hosts, patterns: shipped.patterns }, new Subject(one, NO_EVIDENCE, shipped.tokens));
     return said === undefined ? 'none' : `${said.verdict} ${said.id}`;

@@ -349,17 +349,50 @@ describe('verified pages', () => {
   });
 
   it.each([
+    ['https://example.org/how-to-enter-', '/how-to-enter-_', true],
+    ['https://example.org/how-to-enter-', '/how-to-enter-/index.html', true],
+    ['https://example.org/how-to-enter-', '/how-to-enter-x', false],
+    ['https://example.org/--', '/', false],
+    ['https://example.org/--', '/--/', true],
+    ['https://example.org/#/enter-', '/#/enter-)', true],
+    ['https://example.org/?p2=enter', '/??p2=enter', true],
+    ['https://example.org/?p2=enter', '/?p2=enter%26x=1', true],
+    ['https://example.org/a?x;p2=enter', '/a?x;p2=enter/;x=1', true],
+    ['https://example.org/a?x;p2=enter', '/a?p2=enter', false],
+  ])('are known without the signs at their own end: %s, %s: %s', (login, path, expected) => {
+    const verdict = expected ? 'deny page_type_db/login' : 'allow default/classified_read';
+    expect(judge(`https://example.org${path}`, { pages: { login } })).toBe(verdict);
+  });
+
+  it.each([
     ['https://example.org/index.php?p2=enter', true],
     ['https://example.org/index.php?p2=enter&lang=de', true],
     ['https://example.org/index.php?p2=home', false],
     ['https://example.org/index.php%3Fp2=enter', true],
     ['https://example.org/index.php%26p2=enter?lang=de', true],
     ['https://example.org/index.php%3Fp2=home', false],
+    ['https://example.org/index.php?P2=Enter', true],
+    ['https://example.org/index.php?p2=enter,', true],
     ['https://example.org/index.php', false],
     ['https://example.org/index.php/x?p2=enter', false],
   ])('told by the query alone deny that query: %s: %s', (url, expected) => {
     const pages = { login: 'https://example.org/index.php?p2=enter&lang=en' };
     expect(judge(url, { pages })).toBe(expected ? 'deny page_type_db/login' : 'allow default/classified_read');
+  });
+
+  it.each([
+    ['https://example.org/in/index.php', '/in', true],
+    ['https://example.org/in/index.php', '/in/index.html', true],
+    ['https://example.org/in/index.php', '/In/Default.aspx?x=1', true],
+    ['https://example.org/in/index.php', '/in/default', false],
+    ['https://example.org/in/index.php', '/in/indexes.html', false],
+    ['https://example.org/in/index.php', '/in/x/index.html', false],
+    ['https://example.org/index.php', '/index.html', true],
+    ['https://example.org/index.php?p2=enter', '/default.aspx?p2=enter', true],
+    ['https://example.org/index.php?p2=enter', '/default.aspx?p2=home', false],
+  ])('with the page %s, the index file of its folder is the folder: %s: %s', (login, path, expected) => {
+    const verdict = expected ? 'deny page_type_db/login' : 'allow default/classified_read';
+    expect(judge(`https://example.org${path}`, { pages: { login } })).toBe(verdict);
   });
 
   it('told by the path too are denied whatever the query', () => {

@@ -23,6 +23,23 @@ describe('a rule that ships', () => {
   });
 });
 
+describe('words of the own', () => {
+  it('lift no denial of what ships', () => {
+    const phrases = ['school login', 'signup start', 'mein example login', 'passphraseinit schoollogin', 'delete item'];
+    const policy = licenseePolicy({
+      add: {
+        tokens: { mine: { meaning: 'Words of our own.', phrases: { en: phrases } } },
+        rules: [{ id: 'mine', kind: 'pattern', verdict: 'deny', note: NOTE, when: [{ segment: 'mine', at: 'only' }] }],
+      },
+    });
+    for (const name of ['school-login.do', 'signup-start', 'mein-example-login', 'deleteItem.do']) {
+      for (const path of [`/x/${name}`, `/en/x/${name}/`])
+        expect(judge(`https://example.org${path}`, {}, 'GET', policy)).toBe(judge(`https://example.org${path}`));
+      expect(judge(`https://example.org/x/${name}`)).toMatch(/^deny rules/);
+    }
+  });
+});
+
 describe('values of a rule', () => {
   it('count whatever their case', () => {
     const methods = ruled({ check: 'method_is', methods: ['Delete'] });
@@ -177,6 +194,16 @@ describe('places', () => {
     for (const host of ['github.com', 'git.example.org']) expect(on(`${host}/login`)).toBe('deny rules/login');
     expect(on('git.example.org/files/checkout')).toBe('allow default/classified_read');
     expect(on('git.example.org/me/x/letters/checkout')).toBe('allow default/classified_read');
+  });
+
+  it('of one host alone add to what ships about it and all below', () => {
+    const policy = licenseePolicy({
+      add: { places: [{ hosts: ['=github.com', '*.github.com'], title: ['/@/*/letters/{}'] }] },
+    });
+    for (const path of ['auth0/x/letters/checkout', 'auth0/x/blob/main/login'])
+      for (const host of ['github.com', 'a.github.com'])
+        expect(judge(`https://${host}/${path}`, {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://github.com/login', {}, 'GET', policy)).toBe('deny rules/login');
   });
 });
 

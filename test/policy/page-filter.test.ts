@@ -14,8 +14,8 @@ const HOSTS = (
   '127.0.0.1 0x7f.1 a.0x7f example.org. a..example.org -a.example.org _a.example.org'
 ).split(' ');
 const PIECES = (
-  'login Login docs a index index.html Index.php default.aspx default defaults in de d i .. . ... a. %2e %61 %2F %3b %20 ; ;v=1 a;b ' +
-  'login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a tu%CC%88r t%C3%BCr tu lo%C2%ADgin docs%E2%80%8B login.json login.css %26 l%u006fgin l%c1%afgin'
+  'login Login docs docs- a index index.html Index.php default.aspx default defaults in de d i .. . ... a. %2e %61 %2F %3b %20 ; ;v=1 a;b ' +
+  'login-- amp am login- login.html login%20 \\ é ~ : @ // login%3Fx login&x=1 docs%23/a tu%CC%88r t%C3%BCr tu lo%C2%ADgin docs%E2%80%8B login.json login.css %26 l%u006fgin l%c1%afgin'
 ).split(' ');
 const TAILS = [
   '',

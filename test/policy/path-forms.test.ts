@@ -1,7 +1,7 @@
 /** One page in several forms of its path: in a language, as the index file of its folder, with parameters of segments. */
 import { describe, expect, it } from 'vitest';
-import { behindLanguage } from '../../src/policy/url/languages.ts';
-import { judge } from './support.ts';
+import { afterLanguage } from '../../src/policy/url/languages.ts';
+import { judge, shipped } from './support.ts';
 
 const allowed = (urls: readonly string[]): string[] => urls.filter((url) => judge(url).startsWith('allow'));
 
@@ -34,6 +34,13 @@ describe('a path behind a language', () => {
     },
   );
 
+  it('is no owner of a source tree', () => {
+    for (const path of ['blob/demande/login.html', 'us/en/blob/demande/login.html', 'de/blob/demande/login.html'])
+      expect(judge(`https://example.org/${path}`)).toBe('deny rules/login');
+    expect(judge('https://example.org/ada/tools/blob/main/login.html')).toMatch(/^allow/);
+    expect(judge('https://example.org/en/ada/tools/blob/main/login.html')).toMatch(/^allow/);
+  });
+
   it('does not begin anew in documentation, behind the name of an owner, or behind a section of news', () => {
     const reading = ['docs.example.org/en/login', 'github.com/de/activate', 'example.org/tv/activate'];
     expect(reading.filter((url) => judge(url) !== 'allow default/classified_read')).toEqual([]);
@@ -55,7 +62,7 @@ describe('a path behind a language', () => {
     ['/', '/'],
     ['', ''],
   ])('begins behind it: %s', (path, before) => {
-    expect(path.slice(0, behindLanguage(path))).toBe(before);
+    expect(path.slice(0, afterLanguage(path))).toBe(before);
   });
 });
 
@@ -75,7 +82,8 @@ describe('the index file of a folder', () => {
   ])('is judged as the folder: %s', (url) => {
     const [, path, query] = /^([^?]*)(.*)$/.exec(url)!;
     expect(judge(url)).toMatch(/^deny rules/);
-    expect(allowed(['index.html', 'index.php', 'Default.aspx'].map((file) => `${path}/${file}${query}`))).toEqual([]);
+    const files = ['index.html', 'index.php', 'Default.aspx', 'amp', 'amp/'];
+    expect(allowed(files.map((file) => `${path}/${file}${query}`))).toEqual([]);
   });
 
   it('leaves text readable that the folder ends with', () => {
@@ -83,8 +91,76 @@ describe('the index file of a folder', () => {
       expect(judge(`https://example.org${path}/index.html`)).toBe(judge(`https://example.org${path}/`));
   });
 
+  it('is judged as the folder wherever a host has places, on the hosts that are listed below it, too', () => {
+    const { places, hosts } = shipped.document;
+    const bare = (host: string): string => host.replace(/^(?:=|\*\.)/, '');
+    const listed = hosts.map(({ host }) => bare(host));
+    const folders = places.flatMap((entry) =>
+      entry.hosts.flatMap((place) => {
+        const templates = [entry.documentation, entry.topic, entry.title, entry.source].flatMap((some) => some ?? []);
+        const steps = templates.map((text) =>
+          text
+            .replace(/\/(?:\*\*|\{\})$/, '')
+            .replaceAll('*', 'x')
+            .replaceAll('@', 'ada'),
+        );
+        const name = place.startsWith('*.') ? `a.${bare(place)}` : bare(place);
+        const names = [name, `login.${name}`, ...listed.filter((host) => host.endsWith(`.${name}`))];
+        return names.flatMap((host) => [...new Set(steps)].map((path) => `https://${host}${path}`));
+      }),
+    );
+    const forms = ['/', '/index.html', '/Default.aspx', '/index.php;x=1', '/home'];
+    const lifted = folders
+      .flatMap((folder) => [folder, `${folder}/x`, `${folder}/login`])
+      .filter((url) => !judge(url).startsWith('allow'))
+      .flatMap((url) => allowed(forms.map((form) => url + form)));
+    expect(folders.length).toBeGreaterThan(4_000);
+    expect(lifted).toEqual([]);
+  });
+
+  it('is judged as the folder, where a segment without a name stands between, too', () => {
+    expect(judge('https://example.org/settings/docs/;x=1')).toBe('deny rules/settings');
+    expect(judge('https://example.org/settings/docs/;x=1/index.html')).toBe('deny rules/settings');
+  });
+
+  it('is judged as the folder in a parameter, too', () => {
+    for (const page of ['lo-gin', 'user/login', 'lo//gin', 'users/sign_up', 'a/check/out']) {
+      const verdict = judge(`https://example.org/?page=${page}`);
+      for (const file of ['index.html', 'default.aspx'])
+        expect([page, judge(`https://example.org/?page=${page}/${file}`)]).toEqual([page, verdict]);
+    }
+  });
+
   it('is nothing where no folder stands before it', () => {
     expect(judge('https://example.org/;x/index.php')).toBe('allow default/classified_read');
+  });
+});
+
+describe('a query that is encoded into the path', () => {
+  it.each(['https://login.example.org/x', 'https://login.microsoft.com/common', 'https://calendly.com/ada/30min'])(
+    'announces nothing for the host or the place before it: %s',
+    (url) => {
+      expect(judge(url)).toMatch(/^deny/);
+      expect(allowed(['%3F/docs/x', '%3Fx=1/docs/', '%23/help/y', '&x=1/docs/y'].map((tail) => url + tail))).toEqual(
+        [],
+      );
+      expect(judge(`${new URL('/docs/x', url)}`)).toMatch(/^allow/);
+    },
+  );
+});
+
+describe("a host's own pages", () => {
+  it.each(['login', 'session.html', 'Settings.JSON', 'sign-up.php'])('are no owners in any form: %s', (path) => {
+    expect(judge(`https://github.com/${path}`)).toMatch(/^deny rules/);
+  });
+
+  it('announce nothing as the name of an owner, with a parameter neither', () => {
+    for (const owner of ['docs', 'docs;x=1', 'docs;', 'login;x=1'])
+      expect(judge(`https://app.travis-ci.com/${owner}/2024/account`)).toMatch(/^deny rules/);
+  });
+
+  it.each(['login-tools', 'node.js', 'settings5.x'])('are not what only begins so: %s', (path) => {
+    expect(judge(`https://github.com/${path}`)).toMatch(/^allow/);
   });
 });
 
@@ -106,6 +182,22 @@ describe('signs that may end a name', () => {
 });
 
 describe('parameters of a segment', () => {
+  it('leave a date one, behind which a title announces nothing', () => {
+    for (const path of ['2024/5', '2024/5;x=1', '2024;x=1/5'])
+      expect(judge(`https://accounts.autodesk.com/${path}/docs`)).toMatch(/^deny high_value_hosts/);
+  });
+
+  it('leave a front page one', () => {
+    for (const path of ['', ';x=1', '%c1', '%c1;x=1', '~;x=1;y/', 'en/-;x'])
+      expect(judge(`https://example.org/${path}#user/account`)).toBe('deny rules/account');
+    expect(judge('https://example.org/a;x=1#user/account')).toMatch(/^allow/);
+  });
+
+  it('leave what is searched by a search', () => {
+    for (const tail of ['', ';v=1.0', ';'])
+      expect(judge(`https://dashboard.godaddy.com/search/label${tail}/docs`)).toMatch(/^deny high_value_hosts/);
+  });
+
   it('are no part of the number or the key before a word', () => {
     for (const key of ['5', 'a1b2c3d4', '2024-11-05-12'])
       for (const tail of ['', ';jsessionid=0A1B2C', ';x=1', ';'])
@@ -114,6 +206,14 @@ describe('parameters of a segment', () => {
           judge(`https://example.org/${key}/run`),
         ]);
     expect(judge('https://example.org/5;jsessionid=0A1B2C/run')).toBe('deny rules/action_get');
+  });
+});
+
+describe('a program within a path', () => {
+  it('leads to no text, whatever parameters it has', () => {
+    for (const program of ['index.php', 'index.php;x=1', 'app.do;jsessionid=0A1B2C;y'])
+      expect(judge(`https://example.org/${program}/login/five-ways-to-choose-a-password`)).toBe('deny rules/login');
+    expect(judge('https://example.org/a.b;x.php/login/five-ways-to-choose-a-password')).toMatch(/^allow/);
   });
 });
 

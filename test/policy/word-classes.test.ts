@@ -863,3 +863,178 @@ describe('a section of a newspaper', () => {
       expect(judge(`https://example.org/${path}`)).toBe('deny rules/login');
   });
 });
+
+describe('what others wrote', () => {
+  it('is read by the page, and in a section of opinions', () => {
+    for (const path of [
+      '/a-b/comment-page-2/',
+      '/a-b/comment-page-12/#comment-5',
+      '/voices/comment',
+      '/a-b/comments-page-3',
+    ])
+      expect(judge(`https://blog.example.org${path}`)).toBe('allow default/classified_read');
+  });
+
+  it('is written to what has a number, by a program, and where no section can be', () => {
+    for (const path of ['/items/5/comment', '/comment', '/en/comment/', '/x/Comment.php?id=5', '/a-b/add-comment'])
+      expect(judge(`https://example.org${path}`)).toMatch(/^deny rules\/(?:comment|post)$/);
+  });
+});
+
+describe('pages about people', () => {
+  it('are read where they are of many, or shown', () => {
+    for (const path of [
+      '/student-profiles/jane',
+      '/member-profiles/jane',
+      '/seller-profile/acme',
+      '/memberlist.php?mode=viewprofile&u=2',
+      '/documents/View_Detail.aspx?ItemID=278',
+      '/view-details/5',
+      '/customer-information/',
+      '/member-details?id=12',
+    ])
+      expect(judge(`https://www.example.org${path}`)).toBe('allow default/classified_read');
+    expect(judge('https://profile.example.org/2652595')).toBe('allow default/classified_read');
+  });
+
+  it('are of an account where they are one’s own', () => {
+    for (const path of ['/my-profiles', '/user-profile/5', '/edit-profile', '/user-details', '/customer-settings'])
+      expect(judge(`https://www.example.org${path}`)).toMatch(/^deny rules\/(?:account|settings)$/);
+    expect(judge('https://profile.example.org/')).toBe('deny rules/account');
+  });
+});
+
+describe('what a publisher, a shop or a content management system has', () => {
+  it.each([
+    'https://press.example.org/publish/author-guidance',
+    'https://www.example.edu/publish/main/index.html',
+    'https://journals.example.org/images/fileUpload/documents/guidelines.pdf',
+    'https://music.example.com/newrelease',
+    'https://www.example.com/newwiki/index.php/Crawler',
+    'https://www.iana.org/domains/root/db/login.html',
+  ])('is read: %s', (url) => expect(judge(url)).toBe('allow default/classified_read'));
+
+  it.each([
+    ['https://www.example.org/publish', 'post'],
+    ['https://www.example.org/x/new-wiki', 'post'],
+    ['https://www.example.org/fileUpload.aspx', 'upload'],
+    ['https://www.example.org/FileUpload/', 'upload'],
+  ])('takes something: %s', (url, rule) => expect(judge(url)).toBe(`deny rules/${rule}`));
+});
+
+describe('more acts by what is done to what', () => {
+  it.each([
+    // Presenters of Nette, a framework: in, out and up are what `sign` does.
+    ['https://example.cz/sign/in', 'login'],
+    ['https://example.cz/cs/sign/out/', 'login'],
+    ['https://example.cz/admin/sign/up', 'login'],
+    // A blog gives a page whose name is taken a number.
+    ['https://example.org/cart-2/', 'cart'],
+    ['https://example.org/checkout-3/', 'checkout'],
+    ['https://example.org/mein-konto-2/', 'account'],
+    ['https://example.org/register-2/', 'signup'],
+    ['https://example.org/lost-password-2/', 'password_reset'],
+    ['https://example.org/x1/add', 'post'],
+    ['https://example.pl/x1/dodaj', 'post'],
+    ['https://example.org/events/new', 'post'],
+    ['https://example.org/groups/create', 'post'],
+    ['https://example.org/x1/place-an-ad', 'post'],
+    ['https://example.org/jobs/postYourResume.aspx', 'post'],
+    ['https://example.org/Profile/AddToRecipeBox?recipeId=1', 'action_get'],
+    ['https://example.org/comment-subscriptions/?srk=a1b2', 'subscribe'],
+    ['https://example.fr/activer-un-code.php', 'action_get'],
+    ['https://pledge.example.org/', 'checkout'],
+    ['https://subscribe.example.com/mag/?form=paid', 'checkout'],
+    ['https://connect.example.com/token', 'oauth'],
+  ])('%s', (url, rule) => expect(judge(url)).toBe(`deny rules/${rule}`));
+
+  it.each([
+    'https://example.org/collections/new',
+    'https://example.org/recipes/new',
+    'https://example.org/blog/conditions/add',
+    'https://example.org/privacy-policy-2/',
+    'https://example.org/basket-2/',
+    'https://example.org/a/sign/b',
+  ])('not %s', (url) => expect(judge(url)).toBe('allow default/classified_read'));
+});
+
+describe('accounts', () => {
+  it('are what a bank offers, before their names', () => {
+    for (const path of [
+      '/retail/accounts/savings-account',
+      '/en/personal-banking/accounts/current-account.html',
+      '/accounts/money-market',
+      '/personal/accounts/checking/',
+    ])
+      expect(judge(`https://www.example-bank.com${path}`)).toBe('allow default/classified_read');
+  });
+
+  it('are somebody’s by their number, at the end of the path, and before what is changed there', () => {
+    for (const path of [
+      '/accounts/',
+      '/en/accounts',
+      '/accounts/123/',
+      '/accounts/a1b2c3d4e5',
+      '/accounts/settings',
+      '/accounts/security/',
+      '/accounts/delete',
+      '/account/savings',
+    ])
+      expect(judge(`https://www.example.com${path}`)).toMatch(/^deny rules\/(?:account|settings|action_get)$/);
+  });
+});
+
+describe('a word for an act that is a section as well', () => {
+  it.each([
+    'https://www.example.fr/Basket/Actualites/paris-monaco/1234567',
+    'https://www.example.it/basket/serie-a/classifica',
+    'https://www.example.de/sport/basket/',
+    'https://www.example.com/women/bag/leather',
+    'https://sports.example.com/sports/tennis/players/profile?playerId=399',
+    'https://www.example.org/addiction/withdrawal/alcohol',
+    'https://www.example.fr/resiliation/assurance-auto',
+    'https://www.example.de/karriere/bewerben/tipps',
+    'https://www.example.fr/inscription/tarifs',
+    'https://www.example.com/hosting/cpanel',
+  ])('is read with more below it, or below what says so: %s', (url) => {
+    expect(judge(url)).toBe('allow default/classified_read');
+  });
+
+  it.each([
+    ['https://www.example.co.uk/basket', 'cart'],
+    ['https://www.example.co.uk/gb/basket/', 'cart'],
+    ['https://www.example.co.uk/basket/view', 'cart'],
+    ['https://www.example.de/index.php?cl=basket', 'cart'],
+    ['https://www.example.com/withdrawal', 'checkout'],
+    ['https://www.example.fr/contrat/resiliation', 'account'],
+    ['https://www.example.de/stelle/bewerben', 'post'],
+    ['https://www.example.fr/inscription', 'signup'],
+    ['https://www.example.fr/inscription/1234', 'signup'],
+    ['https://www.example.es/registro/usuario', 'signup'],
+    ['https://www.example.com/cpanel', 'admin'],
+    ['https://www.example.com/sports/login', 'login'],
+  ])('is an act where it ends the path: %s', (url, rule) => {
+    expect(judge(url)).toBe(`deny rules/${rule}`);
+  });
+});
+
+describe('a date in the path', () => {
+  it('is one with parameters of a segment, too', () => {
+    // Behind a date stands a title, which announces no documentation.
+    for (const path of ['/2024/5/docs.php', '/2024;a=b/5/docs.php', '/2024/05;jsessionid=0A1B2C/docs.php'])
+      expect(judge(`https://bordbestilling.example.org${path}`)).toBe('deny rules/booking');
+    expect(judge('https://www.example.org/2024;a=b/05/login')).toBe(judge('https://www.example.org/2024/05/login'));
+  });
+});
+
+describe('the name of a parameter that is a path', () => {
+  it('ends before an escaped &, whatever stands around', () => {
+    for (const name of [
+      'gin/settings/%20%2f',
+      'gin/settings/%20%2f%26x=',
+      'gin/settings/%20%26x=',
+      'gin/settings%26x=',
+    ])
+      expect(judge(`https://www.example.org/?${name}`)).toBe('deny rules/settings');
+  });
+});

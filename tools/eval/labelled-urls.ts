@@ -21,6 +21,8 @@ export const SETS = {
   recalled: 'eval/recalled-urls.tsv',
   /** Public pages that a search found, most of them to read; nobody chose one for its address. */
   found: 'eval/found-urls.tsv',
+  /** Where links of real pages lead, and what packages cite: labelled by the words of the link, or by what they are cited for. */
+  linked: 'eval/linked-urls.tsv.gz',
   /** Acts in forms that are hard to tell. */
   hard: 'eval/hard-acts.tsv',
   /** What agents that write code read, and what the same hosts must not be asked for. */

@@ -1,5 +1,5 @@
 /** The fuzzer's second property: what anyone can add to a URL, or write otherwise, never makes an allow of a denial or of a flag. */
-
+import { domainToASCII, domainToUnicode } from 'node:url';
 import { hidesTraversal } from '../../src/domain/dot-segments.ts';
 import { parseTarget } from '../../src/domain/target.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -67,6 +67,9 @@ const BARE_HOST = /^(https?:\/\/[^/?#:@]+)(?=[/?#]|$)/i;
 /** The same where the host is a name below another one. */
 const NAMED_HOST = /^(https?:\/\/[a-z][^/?#:@]*\.[a-z]{2,})(?=[/?#]|$)/i;
 
+/** A host, and what stands before it; none with an escape, which is judged by itself. */
+const PLAIN_HOST = /^(https?:\/\/)([^/?#:@%\\\s]+)(?=[/?#]|$)/i;
+
 /** The kinds of additions: what each makes of a URL. */
 const ADDITIONS = {
   'a fragment': (random, url) => (url.includes('#') ? url : `${url}#${random.pick(FRAGMENTS)}`),
@@ -76,6 +79,9 @@ const ADDITIONS = {
   'a sign behind the path': (random, url) => (endsInPath(url) ? behindPath(url, random.pick(TRAILING_SIGNS)) : url),
   'a language in front': (random, url) => withLanguage(url, random.pick(LANGUAGES)),
   'an index file': (random, url) => (isFolder(url) ? behindPath(url, random.pick(INDEX_FILES)) : url),
+  // Of a front page there is no such form.
+  'amp behind': (random, url) =>
+    isFolder(url) && !isFront(url) ? behindPath(url, random.pick(['/amp', '/amp/'])) : url,
   'a segment parameter': (random, url) => behindSegment(random, url, random.pick(SEGMENT_PARAMETERS)),
   'another slash': (random, url) => insteadOfSlash(random, url, random.pick(['//', '/./', '///', '%2F', '%2f'])),
   'an escape': (random, url) => withEscape(random, url),
@@ -83,6 +89,8 @@ const ADDITIONS = {
   'a user': (random, url) => url.replace(BARE_HOST, (host) => host.replace('//', `//${random.pick(['a@', 'a:b@'])}`)),
   'www in front': (_random, url) => url.replace(NAMED_HOST, (host) => host.replace('//', '//www.')),
   'a dot behind the host': (_random, url) => url.replace(NAMED_HOST, '$1.'),
+  'another form of the host': (_random, url) =>
+    url.replace(PLAIN_HOST, (_whole, before, host) => before + otherForm(host)),
   'another scheme': (_random, url) => url.replace(/^http(s?):/i, (_whole, s) => (s === '' ? 'https:' : 'http:')),
   'another order': (random, url) => inOtherOrder(random, url),
   'a parameter again': (random, url) => withParameterAgain(random, url),
@@ -96,34 +104,50 @@ export interface AdditionReport {
   readonly failures: readonly string[];
 }
 
-/** Runs the fuzzer on URLs of its own and on some of `urls`; stops at the first failures. */
+const FAILURES_MAX = 10;
+
+/** Runs the fuzzer on URLs of its own and on some of `urls`; stops after a few failures. */
 export function fuzzAdditions(
   policy: Policy,
   seed: number,
   count: number,
   urls: readonly string[] = [],
-  failuresMax = 10,
 ): AdditionReport {
   const random = new Random(seed);
   const words = [...policy.tokens.entries()].map(({ token }) => token);
   const kinds = Object.keys(ADDITIONS) as Addition[];
   const tried = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<Addition, number>;
   const failures: string[] = [];
-  for (let at = 0; at < count && failures.length < failuresMax; at++) {
+  for (let at = 0; at < count && failures.length < FAILURES_MAX; at++) {
     const url = urls.length > 0 && random.chance(40) ? random.pick(urls) : randomAct(random, policy, words);
-    const verdict = judgeValue(policy, url, 'GET');
+    // What is allowed is denied where it is a verified login page.
+    const page = judgeValue(policy, url, 'GET')?.verdict === 'allow' ? pageOf(url) : undefined;
+    const verdict = judgeValue(policy, url, 'GET', page);
     if (verdict === undefined || verdict.verdict === 'allow') continue;
     for (const kind of kinds) {
       const other = ADDITIONS[kind](random, url);
       if (other === url || !isBound(verdict, kind)) continue;
       tried[kind]++;
-      if (judgeValue(policy, other, 'GET')?.verdict !== 'allow') continue;
+      if (judgeValue(policy, other, 'GET', page)?.verdict !== 'allow') continue;
+      const where = page === undefined ? '' : `, with the page ${JSON.stringify(page)}`;
       failures.push(
-        `${kind}: ${JSON.stringify(url)} gets ${verdictText(verdict)}, ${JSON.stringify(other)} is allowed`,
+        `${kind}: ${JSON.stringify(url)} gets ${verdictText(verdict)}, ${JSON.stringify(other)} is allowed${where}`,
       );
     }
   }
   return { tried, failures };
+}
+
+/**
+ * A URL as a record has the page; undefined where path or fragment hold an encoded query, where the path ends with a segment of signs
+ * alone, or where the fragment is nothing else, as none of a record does.
+ */
+function pageOf(url: string): string | undefined {
+  const target = parseTarget(url);
+  if ('problem' in target) return undefined;
+  const { href, decodedPath, fragment, queryMark } = target.url;
+  if (queryMark >= 0 || /[?&]|%3F|%23|%26|^[^a-z0-9%]+$/i.test(fragment)) return undefined;
+  return /(?:^|[\p{L}\p{N}])[^\p{L}\p{N}/]*\/*$/u.test(decodedPath) ? href : undefined;
 }
 
 /** Whether the property speaks of a verdict and a kind of addition. */
@@ -170,7 +194,10 @@ function randomAct(random: Random, policy: Policy, words: readonly string[]): st
   let url = random.pick([
     'https://example.org',
     'https://example.org',
-    `https://${plain().toLowerCase()}.example.org`,
+    `https://${random
+      .pick(words)
+      .replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, '-')
+      .toLowerCase()}.example.org`,
     `https://${host.replace(/^[=*]\.?/, host.startsWith('*') ? 'a.' : '')}`,
   ]);
   for (let left = random.below(4); left > 0; left--) url += `/${piece()}`;
@@ -182,6 +209,16 @@ function randomAct(random: Random, policy: Policy, words: readonly string[]): st
     url += `#${random.pick(['/', '', '!'])}${piece()}${random.chance(30) ? `/${piece()}` : ''}`;
   }
   return url;
+}
+
+/** A host in Unicode where it is in punycode, in punycode where it is not; the same where it has no other form. */
+function otherForm(host: string): string {
+  const ascii = domainToASCII(host);
+  if (ascii === '') return host;
+  if (ascii !== host) return ascii;
+  // What is no punycode of the standard has no other form.
+  const unicode = domainToUnicode(host);
+  return domainToASCII(unicode) === host ? unicode : host;
 }
 
 function withoutFragment(url: string): string {
@@ -238,14 +275,29 @@ function pathOf(url: string): readonly [before: string, path: string, behind: st
 /** Puts a language in front, on a host of which nothing is known: on others a first segment is the name of an owner. */
 function withLanguage(url: string, language: string): string {
   const [before = '', path, behind] = pathOf(url) ?? [];
-  if (path === undefined || path === '/' || /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)) return url;
+  // A first segment without a name counts as one, which it does not behind a language.
+  if (
+    path === undefined ||
+    path === '/' ||
+    /^\/+[^/\p{L}\p{N}]*(?:[;&]|%3F|%23|%26)/iu.test(path) ||
+    /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)
+  )
+    return url;
   return /\/\/(?:www\.)?example[^.]*\.(?:org|com)$/i.test(before) ? `${before}/${language}${path}${behind}` : url;
 }
 
 /** Whether the path ends with what may be a folder: a name without an extension, which is not an index file itself. */
 function isFolder(url: string): boolean {
   const [, path = ''] = pathOf(url) ?? [];
-  return endsInPath(url) && /\/(?!(?:index|default|home|main|start)(?![a-z0-9]))[^/.%;&][^/.%]*[a-z0-9]$/i.test(path);
+  return (
+    endsInPath(url) && /\/(?!(?:index|default|home|main|start|amp)(?![a-z0-9]))[^/.%;&][^/.%]*[a-z0-9]$/i.test(path)
+  );
+}
+
+/** Whether the path is a language alone. */
+function isFront(url: string): boolean {
+  const [, path = ''] = pathOf(url) ?? [];
+  return /^\/+(?:[a-z]{2}\/)?[a-z]{2}(?:[-_][a-z]{2,4})?$/i.test(path.replace(/;[^/]*/g, ''));
 }
 
 /** Puts a text behind one segment of the path that has a name. */
@@ -291,10 +343,12 @@ function withParameters(url: string, least: number, change: (parameters: string[
 }
 
 function inOtherOrder(random: Random, url: string): string {
-  return withParameters(url, 2, (parameters) => {
+  const other = withParameters(url, 2, (parameters) => {
     const [moved] = parameters.splice(random.below(parameters.length), 1);
     return parameters.toSpliced(random.below(parameters.length + 1), 0, moved!);
   });
+  // Blanks at the end are no part of a value that is asked about.
+  return /\s$/.test(other) ? url : other;
 }
 
 function withParameterAgain(random: Random, url: string): string {

@@ -26,13 +26,17 @@ const EVIDENCE: Evidence = {
     { type: 'docs', url: 'https://docs.example.com/' },
     { type: 'help', url: 'https://www.example.co.uk/help' },
     { type: 'download', url: 'https://example.org/blog/' },
+    { type: 'upload', url: 'https://example.org/help/index.php' },
   ],
   filteringCategories: () => [],
 };
 
-export function judgeValue(policy: Policy, value: string, method: string): Verdict | undefined {
+/** The verdict for a value; undefined where it is refused. `page`: a verified login page, instead of those that there are for all values. */
+export function judgeValue(policy: Policy, value: string, method: string, page?: string): Verdict | undefined {
   const target = parseTarget(value);
-  return 'problem' in target ? undefined : evaluate(policy, { url: target.url, method }, EVIDENCE);
+  if ('problem' in target) return undefined;
+  const evidence = page === undefined ? EVIDENCE : { ...EVIDENCE, pages: () => [{ type: 'login', url: page }] };
+  return evaluate(policy, { url: target.url, method }, evidence);
 }
 
 export interface FuzzReport {

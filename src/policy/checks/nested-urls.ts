@@ -1,6 +1,7 @@
 /** URLs inside a URL: in a parameter, in the path, or encoded in either, and where they lead. */
 import { domainToASCII } from 'node:url';
-import { type CanonicalUrl, decodeOnce, parseUrl } from '../../domain/canonical-url.ts';
+import { type CanonicalUrl, parseUrl } from '../../domain/canonical-url.ts';
+import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { hasKnownSuffix, registrableDomain } from '../../domain/public-suffix.ts';
 import type { Subject } from '../subject.ts';
 import type { Parameter } from '../url/parameters.ts';
@@ -180,7 +181,7 @@ function isInternalText(text: string, places: InternalPlaces, isBare: boolean): 
   const start = whole.includes('[') ? whole.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : whole;
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
-  if (isInternal(parseUrl(start) ?? parseUrl(decodeOnce(start)))) return true;
+  if (isInternal(parseUrl(start) ?? parseUrl(percentDecodeOnce(start)))) return true;
   // To whoever reads parameters from a path, the next one begins at an `&`; those of a segment begin at a `;`.
   const mark = start.search(/[&;]/);
   if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;

@@ -1,7 +1,7 @@
 /** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
 import type { SecretForm, SecretToken } from '../documents.ts';
 import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
-import { type PathSegments, SIGN } from '../url/path-segments.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 
 /** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
@@ -124,7 +124,7 @@ export class SecretScanner {
     for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
       if (this.#isAt(path, at)) return true;
     }
-    return (segments.signs & SIGN.digit) !== 0 && this.#hasForm(path);
+    return (segments.signs & SEGMENT_HAS.digit) !== 0 && this.#hasForm(path);
   }
 
   #hasForm(text: string): boolean {

@@ -1,6 +1,6 @@
 /** The licensee's own allow entries: host, path prefix and methods. */
-import { decodeOnce } from '../../domain/canonical-url.ts';
-import { type AllowEntry, invalid } from '../documents.ts';
+import { percentDecodeOnce } from '../../domain/percent-decode.ts';
+import { type AllowEntry, invalidPolicy } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { HOST_FORM, type HostFilter, HostMap, readAllowedHost } from '../url/host-map.ts';
 import { isBelow, withoutLastSlash } from '../url/paths.ts';
@@ -19,8 +19,8 @@ export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter)
   const map = new HostMap<AllowPolicy[]>(filter);
   for (const { id, host, path, methods, note } of entries) {
     const read = readAllowedHost(host);
-    if (read === undefined) throw invalid(id, `The host "${host}" of "${id}" is not a host: ${HOST_FORM}.`);
-    if (!path.startsWith('/')) throw invalid(id, `The path of "${id}" must start with a slash.`);
+    if (read === undefined) throw invalidPolicy(id, `The host "${host}" of "${id}" is not a host: ${HOST_FORM}.`);
+    if (!path.startsWith('/')) throw invalidPolicy(id, `The path of "${id}" must start with a slash.`);
     const compiled = {
       verdict: verdictOf('allow', 'rules', id, note ?? 'Your own policy allows this place by name.'),
       methods: new Set(methods.map((method) => method.toUpperCase())),
@@ -61,5 +61,5 @@ function hasOwnSlashes(path: string, prefix: string): boolean {
     if (end < 0) return false;
     end = path.indexOf('/', end + 1);
   }
-  return decodeOnce(end < 0 ? path : path.slice(0, end)) === prefix;
+  return percentDecodeOnce(end < 0 ? path : path.slice(0, end)) === prefix;
 }

@@ -1,5 +1,5 @@
 /** The last layer: classified or not, read or write. */
-import { type DefaultId, invalid, type PolicyDocument } from '../documents.ts';
+import { type DefaultId, invalidPolicy, type PolicyDocument } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { type Ask, verdictOf } from './layer.ts';
 
@@ -18,11 +18,11 @@ export function compileDefaults({ defaults, profile }: PolicyDocument): Defaults
   for (const { id, verdict, note } of defaults) {
     const own = id === 'unclassified_read' || id === 'unclassified_subdomain' ? profile[id] : verdict;
     const name = own ?? verdict;
-    if (name === undefined) throw invalid(id, `The default "${id}" has no verdict.`);
+    if (name === undefined) throw invalidPolicy(id, `The default "${id}" has no verdict.`);
     compiled[id] = verdictOf(name, 'default', id, note);
   }
   for (const id of IDS) {
-    if (compiled[id] === undefined) throw invalid(id, `The default "${id}" is missing.`);
+    if (compiled[id] === undefined) throw invalidPolicy(id, `The default "${id}" is missing.`);
   }
   return compiled as Defaults;
 }

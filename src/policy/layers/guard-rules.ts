@@ -1,7 +1,7 @@
 /** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { didYouMean } from '../../json/did-you-mean.ts';
-import { type ExcuseEntry, invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
+import { type ExcuseEntry, invalidPolicy, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import { readRange } from '../ip-ranges.ts';
 import { Subject } from '../subject.ts';
 import { NO_EVIDENCE, type Verdict } from '../types.ts';
@@ -52,7 +52,7 @@ export function compileGuards(
     if (rule.kind !== 'guard') continue;
     const { id } = rule;
     const factory = GUARD_CHECKS[rule.check ?? ''];
-    if (factory === undefined) throw invalid(id, `The guard rule "${id}" names no check that exists.`);
+    if (factory === undefined) throw invalidPolicy(id, `The guard rule "${id}" names no check that exists.`);
     const verdict = verdictOf(rule.verdict, 'rules', id, rule.note);
     const check = factory(rule, context);
     rules.push({ verdict, check, needs: traitsNeeded(rule), excuses: excuses.get(id) });
@@ -75,9 +75,12 @@ function compileExcuses({ excuses, rules }: PolicyDocument): Map<string, HostMap
     const { rule, host } = excuse;
     const read = readAllowedHost(host);
     if (read === undefined)
-      throw invalid(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host: ${HOST_FORM}.`);
+      throw invalidPolicy(rule, `"excuse" names the host "${host}" for "${rule}", which is not a host: ${HOST_FORM}.`);
     if (!guards.includes(rule))
-      throw invalid(rule, `"excuse" names the guard rule "${rule}", which is not in force${didYouMean(rule, guards)}.`);
+      throw invalidPolicy(
+        rule,
+        `"excuse" names the guard rule "${rule}", which is not in force${didYouMean(rule, guards)}.`,
+      );
     const map = byRule.get(rule) ?? new HostMap<readonly ExcuseEntry[]>();
     byRule.set(rule, map);
     map.add(read.host, read.reach, [...(map.add(read.host, read.reach, []) ?? []), excuse]);

@@ -1,6 +1,6 @@
 /** The first layer: hosts that stand on the policy's list. */
 import type { Steps } from '../../steps.ts';
-import { type HostEntry, invalid } from '../documents.ts';
+import { type HostEntry, invalidPolicy } from '../documents.ts';
 import {
   byHost,
   countingPaths,
@@ -42,7 +42,8 @@ export function* compileHosts(entries: readonly HostEntry[], filter: HostFilter)
     const [{ host, reach }] = placed;
     const same = placed.map(({ entry }) => entry);
     const [first, twin] = same.filter(({ paths }) => paths === undefined).map(({ id }) => id);
-    if (first !== undefined && twin !== undefined) throw invalid(twin, `"${twin}" and "${first}" are the same host.`);
+    if (first !== undefined && twin !== undefined)
+      throw invalidPolicy(twin, `"${twin}" and "${first}" are the same host.`);
     map.add(host, reach, {
       entries: same,
       reads: compileKind(same, host, READ),
@@ -57,7 +58,7 @@ export function* compileHosts(entries: readonly HostEntry[], filter: HostFilter)
 function readHost(entry: HostEntry): Pick<PlacedHost, 'entry' | 'host' | 'reach'> {
   const read = readPolicyHost(entry.host);
   if (read === undefined)
-    throw invalid(entry.id, `The host "${entry.host}" of "${entry.id}" is not a host: ${HOST_FORM}.`);
+    throw invalidPolicy(entry.id, `The host "${entry.host}" of "${entry.id}" is not a host: ${HOST_FORM}.`);
   return { entry, ...read };
 }
 

@@ -1,7 +1,8 @@
 /** What all layers have in common. */
 
+import type { VerdictName } from '../../record/vocabulary.ts';
 import type { Subject } from '../subject.ts';
-import type { Layer, Verdict, VerdictName } from '../types.ts';
+import type { Layer, Verdict } from '../types.ts';
 
 /**
  * Asks a layer, with its tables of the policy: the verdict that counts, undefined where nothing in the layer matches. With `all`,

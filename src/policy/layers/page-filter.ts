@@ -1,7 +1,7 @@
 /** The cheap look at a page's text: whether it can be the page that a request is on. */
 import { DOT, SLASH } from '../../bytes/ascii.ts';
 import { isPlainPath } from '../../domain/canonical-url.ts';
-import { DIGITS, isIn, LOWER, tableOf } from '../url/characters.ts';
+import { DIGITS, isDigit, isIn, LOWER, tableOf } from '../url/characters.ts';
 
 /** For pages that come as texts. */
 const scratch = new Uint8Array(4_096);
@@ -79,6 +79,7 @@ export class RequestPlace {
 const WWW = 'www.';
 const WWW_TWICE = 'www.www.';
 const IN_HOST = tableOf(`${LOWER}${DIGITS}-_`);
+const NO_SIGN = tableOf(`${LOWER}${DIGITS}./`);
 const LETTERS = tableOf(LOWER);
 const SECURE = 'https://';
 const PLAIN = 'http://';
@@ -105,6 +106,7 @@ function mayBePath(bytes: Uint8Array, start: number, end: number, path: string):
     if (lower === ownCode) continue;
     // The letter without its accent, which the page may have as an escape of its own.
     if (ownCode > 0x7e) return true;
+    if (!isIn(NO_SIGN, lower)) return endsInSigns(bytes, at, end);
     // Slashes and dots may be folded away.
     if (lower === 0x2f && own === path.length) {
       return !isFurtherSegment(bytes, at + 1, end) || !isPlainPath(bytes, start, end);
@@ -114,13 +116,27 @@ function mayBePath(bytes: Uint8Array, start: number, end: number, path: string):
   return true;
 }
 
-/** Whether a segment begins at `at` that no folding takes away and that is no file that may stand for its folder (`index`, `default`). */
+/** Whether a page's path may end at `at`, or before it: signs at its end are no part of it. */
+function endsInSigns(bytes: Uint8Array, start: number, end: number): boolean {
+  for (let at = start; at < end; at++) {
+    const code = bytes[at]!;
+    if (code === 0x3f || code === 0x23 || code === 0x25 || code === 0x3b || code > 0x7e) return true;
+    if (isIn(LETTERS, code | 0x20) || isDigit(code)) return false;
+  }
+  return true;
+}
+
+/** Whether a segment begins at `at` that no folding takes away and that may not stand for its folder (`index`, `default`, `amp`). */
 function isFurtherSegment(bytes: Uint8Array, at: number, end: number): boolean {
   if (at >= end) return false;
   const first = bytes[at]! | 0x20;
   if (first < 0x61 || first > 0x7a) return false;
   const second = at + 1 < end ? bytes[at + 1]! | 0x20 : 0;
-  return !(first === 0x69 && second === 0x6e) && !(first === 0x64 && second === 0x65);
+  return !isPair(first, second, 'in') && !isPair(first, second, 'de') && !isPair(first, second, 'am');
+}
+
+function isPair(first: number, second: number, letters: string): boolean {
+  return first === letters.charCodeAt(0) && second === letters.charCodeAt(1);
 }
 
 /**

@@ -1,14 +1,14 @@
 /** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
 import { DOT } from '../../bytes/ascii.ts';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
-import { invalid, type PolicyDocument, type RuleEntry } from '../documents.ts';
+import { invalidPolicy, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
 import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
-import { behindLanguage } from '../url/languages.ts';
+import { afterLanguage } from '../url/languages.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
-import { SIGN } from '../url/path-segments.ts';
+import { SEGMENT_HAS } from '../url/path-segments.ts';
 import {
   lastLetterEnd,
   nameEnd,
@@ -112,23 +112,31 @@ export class PatternLayer {
 
   /**
    * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter,
-   * and so is what is known to stand there. The host does not speak for itself where it is `listed`.
+   * and so is what is known to stand there, but for what is known of a host above the `listed` one. The host does not speak for itself where
+   * it is that one.
    */
   contextOf({ host, url }: Subject, listed: string): number {
-    if (host !== listed) this.#words.readHost(host);
-    this.#words.readPath(url.decodedPath, this.#places.find(host));
-    const { hostLists } = this.#words;
-    const isOpen = this.#words.met.has(this.#lists.open) || hostLists.includes(this.#lists.text);
-    const context = Math.max(this.#words.context, this.#words.placeContext, isOpen ? CONTEXT.reading : CONTEXT.none);
-    this.#words.clear();
-    return context;
+    const words = this.#words;
+    const nearest = this.#places.find(host);
+    const places = nearest !== undefined && nearest.host.length >= listed.length ? nearest : undefined;
+    if (host !== listed) words.readHost(host);
+    const withOpen = (context: number): number => {
+      const isOpen = words.met.has(this.#lists.open) || words.hostLists.includes(this.#lists.text);
+      return isOpen ? Math.max(context, CONTEXT.reading) : context;
+    };
+    const shorter = shorterPath(url);
+    const before = shorter === undefined ? CONTEXT.source : withOpen(words.readShorterPath(shorter, places));
+    words.readPath(url.decodedPath, places);
+    const context = withOpen(words.context);
+    words.clear();
+    return Math.min(before, context);
   }
 
   #read(subject: Subject): void {
     const { url, host } = subject;
     this.#words.readHost(host);
-    this.#readPath(url, this.#places.find(host));
-    this.#hitHost(url);
+    const before = this.#readPath(url, this.#places.find(host));
+    this.#hitHost(url, before);
     this.#readRoute(url);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
@@ -147,16 +155,21 @@ export class PatternLayer {
     this.#readParameters(subject, subject.routeParameters);
   }
 
-  /** Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. */
-  #readPath(url: CanonicalUrl, places: HostPlaces | undefined): void {
+  /**
+   * Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. Returns the context of
+   * what would stand behind that one; the utmost where there is none.
+   */
+  #readPath(url: CanonicalUrl, places: HostPlaces | undefined): number {
     const words = this.#words;
     const shorter = shorterPath(url);
+    let before: number = CONTEXT.source;
     if (shorter !== undefined) {
-      words.readPathApart(shorter, places);
+      before = words.readShorterPath(shorter, places);
       this.#readFile(shorter, words.lastStart, words.lastEnd);
     }
     words.readPath(url.decodedPath, places);
     this.#readLast(url.decodedPath, words.lastStart, words.lastEnd);
+    return before;
   }
 
   /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
@@ -212,14 +225,14 @@ export class PatternLayer {
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
 
-  /** Marks the rules whose conditions on the host's first label hold. */
-  #hitHost(url: CanonicalUrl): void {
+  /** Marks the rules whose conditions on the host's first label hold. `before`: what {@link PatternLayer.#readPath} returns. */
+  #hitHost(url: CanonicalUrl, before: number): void {
     const { hostLists } = this.#words;
     for (let at = 0; at < hostLists.length; at++) {
       const conditions = this.#table.host[hostLists[at]!];
       if (conditions === undefined) continue;
       // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
-      const context = Math.max(this.#words.context, this.#words.placeContext);
+      const context = Math.min(this.#words.context, before);
       for (const { rule, contexts, isRoot } of conditions) {
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
       }
@@ -231,7 +244,7 @@ export class PatternLayer {
     if (end === 0) return;
     const segments = this.#tokens.segments(path);
     const last = segments.count - 1;
-    if (segments.starts[last] !== start || (segments.bits[last]! & SIGN.odd) !== 0) {
+    if (segments.starts[last] !== start || (segments.bits[last]! & SEGMENT_HAS.odd) !== 0) {
       this.#readFile(path, start, end);
       return;
     }
@@ -274,7 +287,7 @@ export class PatternLayer {
   /** Whether a URL is the root, or the index file of the root. */
   #isFrontPage(url: CanonicalUrl): boolean {
     const path = withoutSigns(withoutNamelessSegments(pathBeforeQuery(url) ?? url.decodedPath));
-    const start = behindLanguage(path);
+    const start = afterLanguage(path);
     if (start >= path.length) return true;
     const stop = nameEnd(path, start, path.length);
     const isFile = path.charCodeAt(stop) === DOT && !path.includes('/', start);
@@ -292,14 +305,14 @@ export class PatternLayer {
     if (!parameter.hasPlaceSign) return false;
     if (parameter.beginsWithSlash) return true;
     const { name, hasValue } = parameter;
-    return (!hasValue || name.includes('&')) && isPath(name) && this.#isFrontPage(url);
+    return (!hasValue || name.includes('&')) && isPath(beforeAmpersand(name)) && this.#isFrontPage(url);
   }
 
   /** Reads the name of a parameter as a path. What stands in it behind an escaped `&` is a parameter to some. */
   #readRouteName(name: string): void {
     this.#words.readPathApart(name);
-    const stop = name.indexOf('&');
-    if (stop > 0) this.#words.readPathApart(name.slice(0, stop));
+    const path = beforeAmpersand(name);
+    if (path !== name) this.#words.readPathApart(path);
   }
 
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
@@ -346,8 +359,14 @@ function compileRules(rules: readonly RuleEntry[], tokens: TokenIndex): PatternR
       const { id, verdict, note, check, when = [] } = entry;
       const factory = check === undefined ? undefined : PATTERN_CHECKS[check];
       if (check !== undefined && factory === undefined)
-        throw invalid(id, `The pattern rule "${id}" names no check that exists.`);
-      if (when.length === 0 && factory === undefined) throw invalid(id, `The rule "${id}" can never match.`);
+        throw invalidPolicy(id, `The pattern rule "${id}" names no check that exists.`);
+      if (when.length === 0 && factory === undefined) throw invalidPolicy(id, `The rule "${id}" can never match.`);
       return { entry, verdict: verdictOf(verdict, 'rules', id, note), check: factory?.(entry, tokens) };
     });
+}
+
+/** What stands in a name before an escaped `&`, or all of it. */
+function beforeAmpersand(name: string): string {
+  const stop = name.indexOf('&');
+  return stop > 0 ? name.slice(0, stop) : name;
 }

@@ -2,7 +2,7 @@
  * What a licensee's rule may say, by its check: a field that nothing reads, or a value that no request can have, would leave a rule without
  * effect and without a word.
  */
-import { type Condition, invalid, type RuleEntry } from '../documents.ts';
+import { type Condition, invalidPolicy, type RuleEntry } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
 
 /** The parameters of each check. */
@@ -53,7 +53,7 @@ export function normalizedRule(rule: RuleEntry): RuleEntry {
   const read = [...(PARAMETERS[check] ?? []), ...(kind === 'pattern' ? ['when'] : [])];
   for (const name of Object.keys(rule)) {
     if (COMMON.has(name) || read.includes(name)) continue;
-    throw invalid(id, `The rule "${id}" has "${name}", which nothing reads there; it takes ${listed(read)}.`);
+    throw invalidPolicy(id, `The rule "${id}" has "${name}", which nothing reads there; it takes ${listed(read)}.`);
   }
   for (const condition of when) assertCondition(id, condition);
   return {
@@ -71,13 +71,13 @@ function assertCondition(id: string, condition: Condition): void {
   const about = Object.keys(CONDITIONS).find((name) => names.includes(name)) as keyof Condition | undefined;
   if (about === undefined) {
     const known = listed(Object.keys(CONDITIONS));
-    throw invalid(id, `A condition of the rule "${id}" asks for no word; it must name one of ${known}.`);
+    throw invalidPolicy(id, `A condition of the rule "${id}" asks for no word; it must name one of ${known}.`);
   }
   const beside = CONDITIONS[about] ?? [];
   const other = names.find((name) => name !== about && !beside.includes(name as keyof Condition));
   if (other === undefined) return;
   const can = `beside "${about}" can stand ${listed(beside)}`;
-  throw invalid(
+  throw invalidPolicy(
     id,
     `A condition of the rule "${id}" has "${other}" beside "${about}", which are not asked together; ${can}.`,
   );
@@ -88,20 +88,20 @@ function writtenAllowed(id: string, check: string, value: string | number): stri
   if (check === 'method' && typeof value === 'string' && /^[a-z-]+$/i.test(value)) return value.toUpperCase();
   if (check === 'port' && typeof value === 'number') return value;
   const wanted = check === 'port' ? 'a port, a number like 8443' : `a ${check}, a text like "${EXAMPLES[check]}"`;
-  throw invalid(id, `${JSON.stringify(value)} in "allowed" of the rule "${id}" is not ${wanted}.`);
+  throw invalidPolicy(id, `${JSON.stringify(value)} in "allowed" of the rule "${id}" is not ${wanted}.`);
 }
 
 const EXAMPLES: Readonly<Record<string, string>> = { scheme: 'https', method: 'GET' };
 
 function writtenScheme(id: string, text: string): string {
   if (/^[a-z][a-z0-9+.-]*$/i.test(text)) return text.toLowerCase();
-  throw invalid(id, `"${text}" of the rule "${id}" is not a scheme; write it without a colon, like "https".`);
+  throw invalidPolicy(id, `"${text}" of the rule "${id}" is not a scheme; write it without a colon, like "https".`);
 }
 
 function writtenName(id: string, text: string): string {
   const read = readPolicyHost(text);
   if (read?.reach === 'suffix') return read.host;
-  throw invalid(
+  throw invalidPolicy(
     id,
     `"${text}" of the rule "${id}" is not a name; what is below it counts as well: write it like "corp".`,
   );

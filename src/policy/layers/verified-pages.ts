@@ -8,7 +8,7 @@ import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import { comparableHost } from '../url/host-map.ts';
 import { type Parameter, parametersOf } from '../url/parameters.ts';
 import { dropExtension, foldedPaths, foldIndex, foldPath, isBelow, withoutLastSlash } from '../url/paths.ts';
-import { nameEnd } from '../url/segments.ts';
+import { nameEnd, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import { RequestPlace } from './page-filter.ts';
@@ -104,13 +104,13 @@ export class PageLayer {
 
   /** Whether a URL is on a page of a type that is not allowed, or below it. */
   #onPageOrBelow(subject: Subject, page: CanonicalUrl): OnPage {
-    const pagePath = foldPath(page.decodedPath);
+    const pagePath = barePath(page.decodedPath);
     const folder = foldIndex(pagePath);
-    const route = folder === '' ? foldPath(fragmentRoute(page) ?? '') : '';
+    const route = folder === '' ? barePath(fragmentRoute(page) ?? '') : '';
     if (route !== '' && !isOnRoute(subject.url, route)) return 'no';
     const isSame = subject.paths.some((path) => isSamePage(path, pagePath, folder));
     const identifying = this.#identifyingQuery(page);
-    if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying) ? 'yes' : 'no';
+    if (identifying !== undefined) return isSame && hasAll(subject.parameters, identifying, folded) ? 'yes' : 'no';
     if (pagePath !== '' && subject.paths.some((path) => isBelow(path, pagePath))) return 'yes';
     if (!isSame) return 'no';
     return folder === '' && route === '' && this.#identifiesPage(subject.parameters) ? 'maybe' : 'yes';
@@ -125,7 +125,7 @@ export class PageLayer {
   #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
     if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
     const identifying = this.#identifyingQuery(page);
-    return identifying === undefined || hasAll(ownParameters, identifying) ? 'yes' : 'no';
+    return identifying === undefined || hasAll(ownParameters, identifying, asWritten) ? 'yes' : 'no';
   }
 
   /** The parameters that say which page it is, where the path does not: `/index.php?page=login`. */
@@ -166,10 +166,15 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
   return match.order < best.order ? match : best;
 }
 
-/** Whether two folded paths are one page. `folder` is the page's path without the file that stands for it. */
+/** A page's path, folded, without signs at its end; one that is nothing else keeps them, for it is not the root. */
+function barePath(decodedPath: string): string {
+  const path = foldPath(decodedPath);
+  return withoutSigns(path) || path;
+}
+
+/** Whether a form of a request's path and a page's path are one page. `folder` is the page's path without the file that stands for it. */
 function isSamePage(path: string, pagePath: string, folder: string): boolean {
-  // A folder and the file that stands for it are one page; two such files are not.
-  if (path === pagePath || path === folder || foldIndex(path) === pagePath) return true;
+  if (path === pagePath || path === folder) return true;
   return dropExtension(path) === pagePath || dropExtension(pagePath) === path;
 }
 
@@ -179,10 +184,16 @@ function isOnRoute(url: CanonicalUrl, route: string): boolean {
   return foldedPaths(own, queryStartIn(own)).some((path) => isBelow(path, route));
 }
 
-/** Whether the parameters hold every one that is wanted; what else there is does not matter. */
-function hasAll(parameters: readonly Parameter[], wanted: ReadonlyMap<string, string>): boolean {
+type Form = (text: string) => string;
+const asWritten: Form = (text) => text;
+/** Without case, signs at the end, further question marks, and what an encoded `&`, or a `;`, begins. */
+const folded: Form = (text) => withoutSigns(/^\?*([^&;]*)/.exec(text)![1]!).toLowerCase();
+
+/** Whether the parameters hold every one that is wanted, both in a form; what else there is does not matter. */
+function hasAll(parameters: readonly Parameter[], wanted: ReadonlyMap<string, string>, form: Form): boolean {
   for (const [name, value] of wanted) {
-    if (!parameters.some((parameter) => parameter.name === name && parameter.value === value)) return false;
+    const isIt = (own: Parameter): boolean => form(own.name) === form(name) && form(own.value) === form(value);
+    if (!parameters.some(isIt)) return false;
   }
   return true;
 }

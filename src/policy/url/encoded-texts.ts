@@ -1,5 +1,5 @@
 /** Texts that stand in a URL as base64 or as hexadecimal digits. */
-import { decodeOnce } from '../../domain/canonical-url.ts';
+import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { plainText } from '../../domain/plain-text.ts';
 
 const DIGIT = '[A-Za-z0-9+/_-]';
@@ -57,5 +57,5 @@ function decoded(word: string): string {
   const isHexadecimal = word.charCodeAt(0) <= 0x39;
   const text = Buffer.from(word, isHexadecimal ? 'hex' : 'base64').toString('latin1');
   // Behind the text there may be rubbish, where the word was cut.
-  return plainText(decodeOnce(/^[^!-~]*[\t\n\r -~]*/.exec(text)![0]));
+  return plainText(percentDecodeOnce(/^[^!-~]*[\t\n\r -~]*/.exec(text)![0]));
 }

@@ -1,5 +1,6 @@
 /** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
-import { type CanonicalUrl, decodeOnce } from '../../domain/canonical-url.ts';
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
+import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { queryStop } from './segments.ts';
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
@@ -18,7 +19,7 @@ export function looseRoute(url: CanonicalUrl): string {
 /** A fragment, decoded once, up to the query of its own. */
 function fragmentText({ fragment }: CanonicalUrl): string {
   const query = fragment.indexOf('?');
-  return decodeOnce(query < 0 ? fragment : fragment.slice(0, query));
+  return percentDecodeOnce(query < 0 ? fragment : fragment.slice(0, query));
 }
 
 function slashed(text: string): string {

@@ -40,7 +40,7 @@ export function isKey(path: string, start: number, end: number): boolean {
   return SHORT_KEY.test(name) || isKeyOfParts(name);
 }
 
-/** Whether a segment is a key or a version, or says whose the key behind it is: a number but a year, one in base64, or an e-mail address. */
+/** Whether a segment is a key or a version, or names the owner of the key after it: a number but a year, one in base64, or an e-mail address. */
 export function isKeyOrOwner(path: string, start: number, end: number): boolean {
   if (isYearAt(path, start, end) && areDigits(path, start, end)) return false;
   const name = path.slice(start, nameStop(path, start, end));

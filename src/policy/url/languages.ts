@@ -5,8 +5,8 @@ import { isLanguage } from '../../record/language-codes.ts';
 /** A country and a language. */
 const CODES_MAX = 2;
 
-/** Where a path begins behind its first slashes, and behind a language. A country alone does not count: news have sections that are called so. */
-export function behindLanguage(path: string): number {
+/** Where a path begins after its first slashes, and after a language. A country alone does not count: news have sections that are called so. */
+export function afterLanguage(path: string): number {
   const first = behindSlashes(path, 0);
   let start = first;
   let hasLanguage = false;

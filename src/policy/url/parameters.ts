@@ -1,6 +1,6 @@
 /** A query, taken apart, and what the values of its parameters say. */
 import { AMPERSAND, CLOSING_BRACKET, EQUALS, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
-import { decodeOnce } from '../../domain/canonical-url.ts';
+import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { isIn, tableOf } from './characters.ts';
@@ -95,16 +95,17 @@ export function parametersOf(query: string, tokens: TokenIndex): readonly Parame
   return parameters;
 }
 
-/** What a character of a query says, as bits. */
-const SIGN = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;
+/** What characters a part of a query has, as bits. */
+const PARAMETER_HAS = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;
+/** For each ASCII code its bit of {@link PARAMETER_HAS}. */
 const SIGNS = new Uint8Array(128);
-for (const sign of '/:\\') SIGNS[sign.charCodeAt(0)] = SIGN.place;
-for (const sign of '%+') SIGNS[sign.charCodeAt(0)] = SIGN.encoded;
-SIGNS[0x3b] = SIGN.semicolon;
-SIGNS[EQUALS] = SIGN.separator;
-SIGNS[AMPERSAND] = SIGN.separator;
+for (const sign of '/:\\') SIGNS[sign.charCodeAt(0)] = PARAMETER_HAS.place;
+for (const sign of '%+') SIGNS[sign.charCodeAt(0)] = PARAMETER_HAS.encoded;
+SIGNS[0x3b] = PARAMETER_HAS.semicolon;
+SIGNS[EQUALS] = PARAMETER_HAS.separator;
+SIGNS[AMPERSAND] = PARAMETER_HAS.separator;
 
-/** Adds what stands between `start` and `end`; its name ends at `nameEnd`. `signs`: bits of {@link SIGN} that stand there. */
+/** Adds what stands between `start` and `end`; its name ends at `nameEnd`. `signs`: bits of {@link PARAMETER_HAS} that stand there. */
 function addParameters(
   to: Parameter[],
   query: string,
@@ -114,13 +115,13 @@ function addParameters(
   signs: number,
   tokens: TokenIndex,
 ): void {
-  if ((signs & SIGN.encoded) !== 0) to.push(parameterOf(query.slice(start, end), tokens));
+  if ((signs & PARAMETER_HAS.encoded) !== 0) to.push(parameterOf(query.slice(start, end), tokens));
   else {
     const lists = listsOfName(query, start, nameEnd, tokens);
     const valueStart = nameEnd < end ? nameEnd + 1 : end;
-    to.push(new Parameter(query, start, nameEnd, valueStart, end, lists, (signs & SIGN.place) !== 0));
+    to.push(new Parameter(query, start, nameEnd, valueStart, end, lists, (signs & PARAMETER_HAS.place) !== 0));
   }
-  if ((signs & SIGN.semicolon) === 0) return;
+  if ((signs & PARAMETER_HAS.semicolon) === 0) return;
   for (const piece of query.slice(start, end).split(';')) to.push(parameterOf(piece, tokens));
 }
 
@@ -155,14 +156,14 @@ function listsOfName(text: string, start: number, end: number, tokens: TokenInde
 function hasPlaceSign(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code < 128 && (SIGNS[code]! & SIGN.place) !== 0) return true;
+    if (code < 128 && (SIGNS[code]! & PARAMETER_HAS.place) !== 0) return true;
   }
   return false;
 }
 
 /** Decodes a form field: `+` is a space, percent escapes are UTF-8; what else readers undo is undone, too. */
 function decodeForm(text: string): string {
-  return plainText(decodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text));
+  return plainText(percentDecodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text));
 }
 
 /** Whether a parameter of a list has a value. */
@@ -175,18 +176,38 @@ export function hasValueOf(parameters: readonly Parameter[], list: number): bool
 }
 
 /**
- * Token lists that a value, or one of its parts between slashes, colons and dots, is in; signs at its end make no difference. `mayBeId`: it
- * may be the id of a program.
+ * Token lists that a value is in, or one of its segments between slashes, or one of their parts between colons, dots and the like; signs at
+ * its end make no difference. `mayBeId`: it may be the id of a program.
  */
 export function listsOfValue(signed: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
   const value = withoutLooseSigns(signed);
-  const whole = tokens.findName(value, 0, nameEnd(value, 0, value.length));
+  const slash = value.indexOf('/');
+  const first = listsOfSegment(value, 0, slash < 0 ? value.length : slash, tokens, mayBeId);
+  if (slash < 0) return first;
+  const all = new Set(first);
+  for (let start = slash + 1; start < value.length; ) {
+    const next = value.indexOf('/', start);
+    const end = next < 0 ? value.length : next;
+    if (end > start) for (const list of listsOfSegment(value, start, end, tokens, mayBeId)) all.add(list);
+    start = end + 1;
+  }
+  return [...all];
+}
+
+function listsOfSegment(
+  value: string,
+  from: number,
+  to: number,
+  tokens: TokenIndex,
+  mayBeId: boolean,
+): readonly number[] {
+  const whole = tokens.findName(value, from, nameEnd(value, from, to));
   if (mayBeId && isProgramId(value)) return whole;
-  const fileDot = staticDot(value);
+  const fileDot = staticDot(value, from, to);
   let all: Set<number> | undefined;
-  for (let start = 0, at = 0; at <= value.length; at++) {
-    if (at < value.length && (at === fileDot || !isSeparator(value, at))) continue;
-    if (at > start && at - start < value.length) {
+  for (let start = from, at = from; at <= to; at++) {
+    if (at < to && (at === fileDot || !isSeparator(value, at))) continue;
+    if (at > start && at - start < to - from) {
       const part = tokens.findName(value, start, at);
       if (part.length > 0) {
         all ??= new Set(whole);
@@ -215,9 +236,9 @@ function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
-const SEPARATORS = tableOf('/\\:.|,?#\0');
+const SEPARATORS = tableOf('\\:.|,?#\0');
 
-/** Whether a character parts the words of a value: slash, backslash, colon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
+/** Whether a character parts the words of a segment of a value: backslash, colon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
 function isSeparator(value: string, at: number): boolean {
   const code = value.charCodeAt(at);
   return isIn(SEPARATORS, code) || (code === AMPERSAND && beginsQuery(value, at, value.length));

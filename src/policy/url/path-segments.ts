@@ -4,7 +4,7 @@ import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { isNameless, nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */
-export const SIGN = {
+export const SEGMENT_HAS = {
   /** Hyphen, underscore or blank, which stand between words. */
   separator: 0x200,
   colon: 0x400,
@@ -17,17 +17,17 @@ export const SIGN = {
   at: 0x8000,
 } as const;
 
-/** For each ASCII code what it folds to, in the low byte, and its bits of {@link SIGN}. */
+/** For each ASCII code what it folds to, in the low byte, and its bits of {@link SEGMENT_HAS}. */
 const TABLE = new Uint16Array(128);
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code);
   let entry = FOLD[code]!;
-  if (/[-_ ]/.test(character)) entry |= SIGN.separator;
-  if (/[0-9]/.test(character)) entry |= SIGN.digit;
-  if (character === '@') entry |= SIGN.at;
-  if (character === ':') entry |= SIGN.colon;
-  if (character === '.') entry |= SIGN.dot;
-  if (code <= 0x20 || /[;?#&!]/.test(character)) entry |= SIGN.odd;
+  if (/[-_ ]/.test(character)) entry |= SEGMENT_HAS.separator;
+  if (/[0-9]/.test(character)) entry |= SEGMENT_HAS.digit;
+  if (character === '@') entry |= SEGMENT_HAS.at;
+  if (character === ':') entry |= SEGMENT_HAS.colon;
+  if (character === '.') entry |= SEGMENT_HAS.dot;
+  if (code <= 0x20 || /[;?#&!]/.test(character)) entry |= SEGMENT_HAS.odd;
   TABLE[code] = entry;
 }
 
@@ -48,14 +48,14 @@ export class PathSegments {
    */
   path = '';
   count = 0;
-  /** Bits of {@link SIGN} of the whole path. */
+  /** Bits of {@link SEGMENT_HAS} of the whole path. */
   signs = 0;
   /** Where segments begin and end. None is empty. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
   /** Where their names end, see {@link nameEnd}; at the start where there is none. */
   readonly stops: number[] = [];
-  /** Bits of {@link SIGN}. */
+  /** Bits of {@link SEGMENT_HAS}. */
   readonly bits: number[] = [];
   /** Where the last dot stands; -1 where there is none. */
   readonly dots: number[] = [];
@@ -91,7 +91,7 @@ export class PathSegments {
   listsOfLastFile(): readonly number[] {
     const last = this.count - 1;
     const [start, end] = [this.starts[last]!, this.ends[last]!];
-    const isPlain = (this.bits[last]! & SIGN.odd) === 0 && !isLed(this.path.charCodeAt(start));
+    const isPlain = (this.bits[last]! & SEGMENT_HAS.odd) === 0 && !isLed(this.path.charCodeAt(start));
     return isPlain
       ? this.#names.findHashed(this.#lastHash, this.path, start, end)
       : this.#names.find(this.path, start, end);
@@ -109,7 +109,7 @@ export class PathSegments {
     let parts = 0;
     for (let at = 0; at <= path.length; at++) {
       const code = at < path.length ? path.charCodeAt(at) : SLASH;
-      const entry = code < 128 ? TABLE[code]! : SIGN.odd;
+      const entry = code < 128 ? TABLE[code]! : SEGMENT_HAS.odd;
       const folded = entry & 0xff;
       bits |= entry;
       if (folded !== 0) {
@@ -118,7 +118,7 @@ export class PathSegments {
       }
       this.parts[parts++] = at;
       if (code === DOT) {
-        if (dot >= start) bits |= SIGN.dots;
+        if (dot >= start) bits |= SEGMENT_HAS.dots;
         dot = at;
         dotHash = hash;
       } else if (code === SLASH) {
@@ -130,7 +130,7 @@ export class PathSegments {
       }
     }
     this.partsCount = parts;
-    if ((this.bits[this.count - 1]! & SIGN.odd) !== 0) this.#cutNameless();
+    if ((this.bits[this.count - 1]! & SEGMENT_HAS.odd) !== 0) this.#cutNameless();
   }
 
   /** Leaves the last segments out that have no name, all but the first one. */
@@ -150,7 +150,7 @@ export class PathSegments {
     this.dots[at] = dot;
     this.signs |= bits;
     this.#lastHash = hash;
-    if ((bits & SIGN.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
+    if ((bits & SEGMENT_HAS.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
       const stop = nameEnd(path, start, end);
       this.stops[at] = stop;
       this.lists[at] = this.#names.findName(path, start, stop);
@@ -159,7 +159,8 @@ export class PathSegments {
     const stop = dot > start ? withoutExtension(path, dot, end) : end;
     this.stops[at] = stop;
     // Before the extension may stand one of a file of another kind: `login.ts.bak`.
-    if (stop < end && (bits & SIGN.dots) === 0) this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
+    if (stop < end && (bits & SEGMENT_HAS.dots) === 0)
+      this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
     else if (dot > start) this.lists[at] = this.#names.findName(path, start, stop);
     else this.lists[at] = this.#names.findHashed(hash, path, start, end);
   }

@@ -23,7 +23,7 @@ function foldSegments(path: string): string {
 
 /**
  * The folded forms of a path in which some server or other reads it: as it stands, up to a query that stands in it (`queryMark`, -1 where
- * none does), and without signs at its end, which links in running text collect.
+ * none does), without signs at its end, which links in running text collect, and without a file that stands for its folder.
  */
 export function foldedPaths(decodedPath: string, queryMark: number): readonly string[] {
   const paths = [foldPath(decodedPath)];
@@ -32,6 +32,14 @@ export function foldedPaths(decodedPath: string, queryMark: number): readonly st
     const path = paths[at]!;
     const bare = withoutSigns(path);
     if (bare.length < path.length) paths.push(bare);
+  }
+  for (let at = paths.length - 1; at >= 0; at--) {
+    const path = paths[at]!;
+    const folder = foldIndex(path);
+    if (folder.length === path.length) continue;
+    const bare = withoutSigns(folder);
+    paths.push(folder);
+    if (bare.length < folder.length) paths.push(bare);
   }
   return paths;
 }
@@ -119,10 +127,15 @@ export function dropExtension(path: string): string {
   return PAGE_EXTENSIONS.has(path.slice(dot + 1)) ? path.slice(0, dot) : path;
 }
 
-/** A folded path without the file at its end that stands for its folder: `/a/index.php` is `/a`. */
+/** Names of what stands for its folder: a file, one with an extension, a page's form for telephones. */
+const INDEX_NAMES = ['index', 'default', 'amp'] as const;
+
+/** A folded path without what stands for its folder at its end: `/a/index.php` is `/a`. */
 export function foldIndex(path: string): string {
-  const slash = path.lastIndexOf('/');
-  const stop = nameEnd(path, slash + 1, path.length);
-  const name = path.slice(slash + 1, stop);
-  return slash >= 0 && (name === 'index' || (name === 'default' && stop < path.length)) ? path.slice(0, slash) : path;
+  const start = path.lastIndexOf('/') + 1;
+  const name = path.charCodeAt(start) > 0x69 ? undefined : INDEX_NAMES.find((one) => path.startsWith(one, start));
+  if (start === 0 || name === undefined) return path;
+  const stop = nameEnd(path, start, path.length);
+  if (stop !== start + name.length || (name === 'default' && stop === path.length)) return path;
+  return name === 'amp' && stop < path.length ? path : path.slice(0, start - 1);
 }

@@ -212,9 +212,9 @@ export function withoutSigns(text: string): string {
   return end === text.length ? text : text.slice(0, end);
 }
 
-/** A path without the segments that are parameters alone: servers that know such (`/;jsessionid=1`) open what it is without them. */
+/** A path without the segments that are parameters alone, or behind signs: servers that know such (`/;jsessionid=1`) open what it is without them. */
 export function withoutNamelessSegments(path: string): string {
-  return path.includes('/;') ? path.replace(/\/;[^/]*/g, '') : path;
+  return path.includes(';') ? path.replace(/\/[^/;\p{L}\p{N}\p{M}\p{Cs}]*;[^/]*/gu, '') : path;
 }
 
 /**

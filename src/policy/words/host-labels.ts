@@ -1,7 +1,7 @@
 /** What the first label of a host says (`login.`, `sso-eu.`, `docs.`), where it stands below the registrable domain. */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { isDigit } from '../url/characters.ts';
-import { type PlaceWords, SAYS } from './place-words.ts';
+import { MEANING, type PlaceWords } from './place-words.ts';
 import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
@@ -36,7 +36,7 @@ export class HostLabels {
     const hyphen = host.lastIndexOf('-', end - 1);
     if (hyphen <= 0) return end === dot ? NO_LISTS : this.#tokens.find(host, 0, end);
     const isPart = (start: number, stop: number): boolean =>
-      this.#placeWords.isSaid(this.#tokens.find(host, start, stop), SAYS.serverPart);
+      this.#placeWords.means(this.#tokens.find(host, start, stop), MEANING.serverPart);
     if (isPart(hyphen + 1, end)) return this.#tokens.find(host, 0, hyphen);
     return isPart(0, first) ? this.#tokens.find(host, first + 1, end) : this.#tokens.find(host, 0, end);
   }

@@ -1,12 +1,16 @@
 /** What stands where: on hosts whose paths hold names and files (package registries, source trees, documentation), and in addresses of forums. */
-import { invalid, type PlaceEntry } from '../documents.ts';
-import { HOST_FORM, type HostFilter, HostMap, readPolicyHost } from '../url/host-map.ts';
+import { invalidPolicy, type PlaceEntry } from '../documents.ts';
+import { HOST_FORM, type HostFilter, HostMap, type HostReach, readPolicyHost } from '../url/host-map.ts';
 import { areDigits } from '../url/keys.ts';
-import { type PathSegments, SIGN } from '../url/path-segments.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
+import { isNameless, nameEnd } from '../url/segments.ts';
 import { isAnyIn } from './token-table.ts';
 import { CONTEXT } from './word-contexts.ts';
 
-/** A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. */
+/**
+ * A template such as `/{owner}/{name}/blob/**`, compiled: what the first segments must be, and the context of those that follow. Where
+ * everything that follows is meant, so is what stands behind the first segments alone: their folder.
+ */
 export interface PlaceTemplate {
   /** Lower case; `*` is any segment, `@` the name of an owner. */
   readonly steps: readonly string[];
@@ -17,6 +21,8 @@ export interface PlaceTemplate {
 
 /** What stands where on one host. */
 export interface HostPlaces {
+  /** The host that they are named for: that of the URL, or one above it. */
+  readonly host: string;
   /** The context of every segment. */
   readonly everywhere: number;
   /** First segments that are the host's own pages: any other is an owner. Undefined where only a name that no rule asks for is one. */
@@ -24,31 +30,39 @@ export interface HostPlaces {
   readonly templates: readonly PlaceTemplate[];
 }
 
-function placesOf(templates: readonly PlaceTemplate[], own: readonly string[] | undefined): HostPlaces {
+function placesOf(host: string, templates: readonly PlaceTemplate[], own: readonly string[] | undefined): HostPlaces {
   const isEverywhere = ({ steps, isRest }: PlaceTemplate): boolean => steps.length === 0 && isRest;
   const everywhere = templates.filter(isEverywhere).map(({ context }) => context);
   return {
+    host,
     everywhere: Math.max(CONTEXT.none, ...everywhere),
-    own: own && new Set(own.map(withoutSeparators)),
+    own: own && new Set(own.map((name) => withoutSeparators(name.slice(0, nameEnd(name, 0, name.length))))),
     templates: templates.filter((one) => !isEverywhere(one)),
   };
 }
 
 const KINDS = ['documentation', 'topic', 'title', 'source'] as const;
 
-/** What several entries say of one host counts together. @throws PagegateError policy_invalid */
+/**
+ * What several entries say of one host counts together, whether they reach the hosts below it or not.
+ * @throws PagegateError policy_invalid
+ */
 export function compilePlaces(entries: readonly PlaceEntry[], filter: HostFilter): HostMap<HostPlaces> {
-  const map = new HostMap<HostPlaces>(filter);
-  const said = new Map<string, readonly PlaceEntry[]>();
+  const said = new Map<string, { readonly host: string; readonly reach: HostReach; readonly entries: PlaceEntry[] }>();
   for (const entry of entries) {
     for (const host of entry.hosts) {
       const read = readPolicyHost(host);
-      if (read === undefined) throw invalid(host, `The host "${host}" of a place is not a host: ${HOST_FORM}.`);
+      if (read === undefined) throw invalidPolicy(host, `The host "${host}" of a place is not a host: ${HOST_FORM}.`);
       const name = `${read.reach} ${read.host}`;
-      const all = [...(said.get(name) ?? []), entry];
-      said.set(name, all);
-      map.add(read.host, read.reach, placesOf(all.flatMap(templatesOf), ownOf(all)));
+      const before = said.get(name);
+      if (before === undefined) said.set(name, { ...read, entries: [entry] });
+      else before.entries.push(entry);
     }
+  }
+  const map = new HostMap<HostPlaces>(filter);
+  for (const { host, reach, entries: own } of said.values()) {
+    const all = reach === 'suffix' ? own : [...(said.get(`suffix ${host}`)?.entries ?? []), ...own];
+    map.add(host, reach, placesOf(host, all.flatMap(templatesOf), ownOf(all)));
   }
   return map;
 }
@@ -67,25 +81,40 @@ function readTemplate(text: string, context: number): PlaceTemplate {
   const steps = text.slice(1).split('/');
   const last = steps.pop();
   if (!text.startsWith('/') || (last !== '**' && last !== '{}'))
-    throw invalid(text, `The place "${text}" must start with a slash and end with "**" or "{}".`);
+    throw invalidPolicy(text, `The place "${text}" must start with a slash and end with "**" or "{}".`);
   return { steps, context, isRest: last === '**' };
 }
 
 /**
- * The context that the places of a host give each segment of a path, by position; undefined where they give none but the one everywhere.
+ * The context that the places of a host give each segment of a path, by position, and at last what they give to all that stands behind it;
+ * undefined where they give none but the one everywhere. A path that is `indexed` is its folder: the file that ends it is behind it.
  * `wanted`: lists that rules ask for.
  */
-export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
+export function contextsAt(
+  places: HostPlaces,
+  segments: PathSegments,
+  wanted: Uint8Array,
+  indexed: boolean,
+): Uint8Array | undefined {
   const { templates, everywhere, own } = places;
   if (templates.length === 0 && own === undefined) return undefined;
   // Those that have a name.
   const named: number[] = [];
   for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);
-  const { path, starts, ends, lists } = segments;
-  const names = named.map((at) => path.slice(starts[at], ends[at]).toLowerCase());
+  const { path, starts, stops, ends, bits, lists } = segments;
+  // Signs alone at the end of a folder are no part of it either.
+  if (indexed)
+    do named.pop();
+    while (named.length > 0 && isNameless(path, starts[named.at(-1)!]!, ends[named.at(-1)!]!));
+  const names = named.map((at) => {
+    const name = path.slice(starts[at], ends[at]).toLowerCase();
+    return (bits[at]! & SEGMENT_HAS.odd) === 0 ? name : name.split(';', 1)[0]!;
+  });
   const isWanted = (position: number): boolean => isAnyIn(lists[named[position]!]!, wanted);
-  const contexts = new Uint8Array(names.length).fill(everywhere);
-  const isFirstOwner = names.length > 0 && (own === undefined ? !isWanted(0) : isForeign(names[0]!, own));
+  const contexts = new Uint8Array(names.length + 1).fill(everywhere);
+  const isFirstOwner =
+    names.length > 0 &&
+    (own === undefined ? !isWanted(0) : isForeign(names[0]!, stops[named[0]!]! - starts[named[0]!]!, own));
   if (own !== undefined && isFirstOwner) contexts[0] = CONTEXT.title;
   const isStep = (step: string, position: number): boolean => {
     if (step === '*') return true;
@@ -93,16 +122,16 @@ export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: U
     return position === 0 ? isFirstOwner : !isWanted(position);
   };
   for (const { steps, context, isRest } of templates) {
-    if (names.length <= steps.length || !steps.every(isStep)) continue;
-    const end = isRest ? names.length : steps.length + 1;
+    const end = isRest ? contexts.length : steps.length + 1;
+    if (names.length < (isRest ? steps.length : end) || !steps.every(isStep)) continue;
     for (let at = steps.length; at < end; at++) contexts[at] = Math.max(contexts[at]!, context);
   }
   return contexts;
 }
 
-/** Whether a first segment is a name, and none of the host's own pages. */
-function isForeign(name: string, own: ReadonlySet<string>): boolean {
-  return /^[a-z\d]+(?:[._-][a-z\d]+)*$/.test(name) && !own.has(withoutSeparators(name));
+/** Whether a first segment is a name, and none of the host's own pages in one of its forms. `size` is its length without an extension. */
+function isForeign(name: string, size: number, own: ReadonlySet<string>): boolean {
+  return /^[a-z\d]+(?:[._-][a-z\d]+)*$/.test(name) && !own.has(withoutSeparators(name.slice(0, size)));
 }
 
 /** `sign_in` and `sign-in` are one page of a host. */
@@ -126,7 +155,7 @@ export function isThreadTitle(segments: PathSegments, at: number): boolean {
   const { bits, count } = segments;
   if (at >= 1 && isKhorosPlace(segments)) return true;
   if (at < 1 || at + 1 >= count) return false;
-  if (isAt(segments, at - 1, 't') && at === 1 && (bits[at]! & SIGN.separator) !== 0 && isNumberAt(segments, 2))
+  if (isAt(segments, at - 1, 't') && at === 1 && (bits[at]! & SEGMENT_HAS.separator) !== 0 && isNumberAt(segments, 2))
     return count === 3 || (count === 4 && isNumberAt(segments, 3));
   // So is the name of its board.
   const kind = isAt(segments, at - 1, 't5') ? at + 2 : at >= 2 && isAt(segments, at - 2, 't5') ? at + 1 : count;

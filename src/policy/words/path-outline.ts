@@ -1,14 +1,14 @@
 /** What a path says as a whole of the folders in it: that a text ends it, that documentation stands in it, that a folder is named after one. */
-import { type PathSegments, SIGN } from '../url/path-segments.ts';
-import { isSentence, wordEnd } from '../url/segments.ts';
-import { type PlaceWords, SAYS } from './place-words.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
+import { isNameless, isSentence, wordEnd } from '../url/segments.ts';
+import { MEANING, type PlaceWords } from './place-words.ts';
 import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** A program's own extension within a path: what follows it is no page of its own. */
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
 const UNKNOWN = -1;
-const PLACE = SAYS.placeWord | SAYS.dictionaryWord;
+const PLACE = MEANING.placeWord | MEANING.dictionaryWord;
 
 /** The outline of one path at a time, each part worked out when it is asked for: most paths have no word that it would matter to. */
 export class PathOutline {
@@ -80,30 +80,38 @@ export class PathOutline {
     const last = this.#lastOf(segments);
     const isText =
       lists[last]!.length > 0
-        ? this.#placeWords.isSaid(lists[last]!, SAYS.textPage)
+        ? this.#placeWords.means(lists[last]!, MEANING.textPage)
         : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 ||
           (last === count - 1 && this.#isTextFile(segments));
     if (lists[last]!.length > 0 && !isText) return 0;
     const text = isText ? starts[last]! : this.#lastSentence(segments);
-    return text > 0 && !PROGRAM_WITHIN.test(path) ? text : 0;
+    if (text === 0) return 0;
+    const bare = path.includes(';') ? path.replace(/;[^/]*/g, '') : path;
+    return PROGRAM_WITHIN.test(bare) ? 0 : text;
   }
 
   /** The last segment; the folder that it stands for where it is an index file. */
   #lastOf(segments: PathSegments): number {
-    return isIndexed(segments, this.#placeWords) ? segments.count - 2 : segments.count - 1;
+    const { path, count, starts, ends } = segments;
+    let last = count - 1;
+    if (count < 2 || !endsWithIndexFile(segments, this.#placeWords)) return last;
+    // A segment without a name is no folder.
+    do last--;
+    while (last > 0 && isNameless(path, starts[last]!, ends[last]!));
+    return last;
   }
 
   /** Whether the last segment is a file that sites have for programs (`robots.txt`), without a sign that some servers cut it at. */
   #isTextFile(segments: PathSegments): boolean {
     const last = segments.count - 1;
-    const isFile = segments.dots[last]! > segments.starts[last]! && (segments.bits[last]! & SIGN.odd) === 0;
-    return isFile && this.#placeWords.isSaid(segments.listsOfLastFile(), SAYS.textPage);
+    const isFile = segments.dots[last]! > segments.starts[last]! && (segments.bits[last]! & SEGMENT_HAS.odd) === 0;
+    return isFile && this.#placeWords.means(segments.listsOfLastFile(), MEANING.textPage);
   }
 
   #findDocumentation(segments: PathSegments): number {
     const { starts, lists } = segments;
     let at = this.#lastOf(segments) - 1;
-    while (at > 0 && !this.#placeWords.isSaid(lists[at]!, SAYS.documentationPlace)) at--;
+    while (at > 0 && !this.#placeWords.means(lists[at]!, MEANING.documentationPlace)) at--;
     return at > 0 ? starts[at]! : 0;
   }
 
@@ -115,12 +123,12 @@ export class PathOutline {
       const end = ends[at]!;
       if (stops[at] !== end) continue;
       const isWhole = lists[at]!.length > 0;
-      const hasWords = !isWhole && at < count - 1 && (bits[at]! & SIGN.separator) !== 0;
+      const hasWords = !isWhole && at < count - 1 && (bits[at]! & SEGMENT_HAS.separator) !== 0;
       const place = hasWords ? this.#placeNamed(path, starts[at]!, end) : 0;
       if (place !== 0) this.#placeEnd = Math.min(this.#placeEnd, end);
-      const says = isWhole ? this.#placeWords.saidBy(lists[at]!) : place;
+      const meaning = isWhole ? this.#placeWords.meaningOf(lists[at]!) : place;
       // A word for an act or an interface with more behind it is no entry: a program that is called so lies there (`/terminology/api/token`).
-      if ((says & SAYS.dictionaryWord) !== 0 && dictionary < 0) dictionary = at;
+      if ((meaning & MEANING.dictionaryWord) !== 0 && dictionary < 0) dictionary = at;
     }
     if (dictionary < 0) return;
     for (let at = dictionary + 1; at < count - 1; at++) if (isAnyIn(lists[at]!, this.#acts)) return;
@@ -140,28 +148,29 @@ export class PathOutline {
       const to = wordEnd(path, from, end);
       if (to < 0) return 0;
       lists = this.#tokens.find(path, from, to);
-      const said = this.#placeWords.saidBy(lists) & PLACE;
+      const said = this.#placeWords.meaningOf(lists) & PLACE;
       hasAct ||= said === 0 && isAnyIn(lists, this.#acts);
       if (words === 0 || to === end) place |= said;
       words++;
       from = to + 1;
     }
     if (words > 1 && !hasAct && place !== 0) return place;
-    return words > 2 && this.#placeWords.isSaid(lists, SAYS.guideWord) ? SAYS.placeWord : 0;
+    return words > 2 && this.#placeWords.means(lists, MEANING.guideWord) ? MEANING.placeWord : 0;
   }
 
   /** Where the last segment begins that is a sentence; 0 where none is. */
   #lastSentence({ path, count, starts, ends, bits }: PathSegments): number {
     const asks = (start: number, end: number): boolean =>
-      this.#placeWords.isSaid(this.#tokens.find(path, start, end), SAYS.question);
+      this.#placeWords.means(this.#tokens.find(path, start, end), MEANING.question);
     for (let at = count - 1; at >= 0; at--) {
-      if ((bits[at]! & SIGN.separator) !== 0 && isSentence(path, starts[at]!, ends[at]!, asks)) return starts[at]!;
+      if ((bits[at]! & SEGMENT_HAS.separator) !== 0 && isSentence(path, starts[at]!, ends[at]!, asks))
+        return starts[at]!;
     }
     return 0;
   }
 }
 
-/** Whether a path ends with a file that stands for its folder. */
-export function isIndexed({ count, lists }: PathSegments, placeWords: PlaceWords): boolean {
-  return count > 1 && placeWords.isSaid(lists[count - 1]!, SAYS.index);
+/** Whether a path ends with a file that stands for its folder, or for the root. */
+export function endsWithIndexFile({ count, lists }: PathSegments, placeWords: PlaceWords): boolean {
+  return count > 0 && placeWords.means(lists[count - 1]!, MEANING.index);
 }

@@ -40,31 +40,31 @@ const PLACE_LISTS = {
 } as const;
 
 /** A bit for each of {@link PLACE_LISTS}. */
-export const SAYS = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) => [name, 1 << at])) as Readonly<
+export const MEANING = Object.fromEntries(Object.keys(PLACE_LISTS).map((name, at) => [name, 1 << at])) as Readonly<
   Record<keyof typeof PLACE_LISTS, number>
 >;
 
-/** Tells what words say, by the token lists that they are in. */
+/** Knows what words mean, by the token lists that they are in. */
 export class PlaceWords {
-  /** For each token list its bits of {@link SAYS}. */
-  readonly #says: Uint32Array;
+  /** For each token list its bits of {@link MEANING}. */
+  readonly #meanings: Uint32Array;
 
   /** @throws PagegateError policy_invalid, where a list is missing */
   constructor(tokens: TokenIndex) {
-    this.#says = new Uint32Array(tokens.names.length);
+    this.#meanings = new Uint32Array(tokens.names.length);
     for (const [name, list] of Object.entries(PLACE_LISTS))
-      this.#says[tokens.ordinal(list)]! |= SAYS[name as keyof typeof SAYS];
+      this.#meanings[tokens.ordinal(list)]! |= MEANING[name as keyof typeof MEANING];
   }
 
-  /** All that a word says, as bits of {@link SAYS}. */
-  saidBy(lists: readonly number[]): number {
-    let says = 0;
-    for (let at = 0; at < lists.length; at++) says |= this.#says[lists[at]!]!;
-    return says;
+  /** All that a word means, as bits of {@link MEANING}. */
+  meaningOf(lists: readonly number[]): number {
+    let meaning = 0;
+    for (let at = 0; at < lists.length; at++) meaning |= this.#meanings[lists[at]!]!;
+    return meaning;
   }
 
-  /** Whether a word says one of the things in `what`. */
-  isSaid(lists: readonly number[], what: number): boolean {
-    return (this.saidBy(lists) & what) !== 0;
+  /** Whether a word has one of the meanings in `what`. */
+  means(lists: readonly number[], what: number): boolean {
+    return (this.meaningOf(lists) & what) !== 0;
   }
 }

@@ -209,14 +209,12 @@ function hasMoreWords(path: string, start: number, end: number): boolean {
   return words > UNCALLED_WORDS_MAX;
 }
 
-/** Words by their first letter, or by their last one. Node.js 20, which compiles policies too, has no `Map.groupBy`. */
+/** Words by their first letter, or by their last one. */
 function byLetter(words: readonly string[], at: 0 | -1): Map<number, string[]> {
   const groups = new Map<number, string[]>();
   for (const word of words) {
     const code = word.charCodeAt(at === 0 ? 0 : word.length - 1);
-    const group = groups.get(code);
-    if (group === undefined) groups.set(code, [word]);
-    else group.push(word);
+    groups.set(code, [...(groups.get(code) ?? []), word]);
   }
   return groups;
 }

@@ -34,13 +34,21 @@ const PLAIN_TOKEN = /^[a-z0-9]+$/;
 export class TokenIndex {
   /** Names of the lists; their positions are the ordinals that {@link find} answers. */
   readonly names: readonly string[];
+  /** For each list whether it ships. */
+  readonly shipped: Uint8Array;
   readonly #ordinals: ReadonlyMap<string, number>;
   readonly #byToken: ReadonlyMap<string, readonly number[]>;
   readonly #plain: TokenTable;
   readonly #segments = new PathSegments(this);
 
-  private constructor(names: readonly string[], byToken: ReadonlyMap<string, readonly number[]>, plain: TokenTable) {
+  private constructor(
+    names: readonly string[],
+    shipped: Uint8Array,
+    byToken: ReadonlyMap<string, readonly number[]>,
+    plain: TokenTable,
+  ) {
     this.names = names;
+    this.shipped = shipped;
     this.#ordinals = new Map(names.map((name, ordinal) => [name, ordinal]));
     this.#byToken = byToken;
     this.#plain = plain;
@@ -67,7 +75,8 @@ export class TokenIndex {
     }
     const plain = [...byToken].filter(([token]) => PLAIN_TOKEN.test(token));
     yield;
-    return new TokenIndex(names, byToken, new TokenTable(plain));
+    const shipped = Uint8Array.from(names, (name) => (lists[name]!.added ? 0 : 1));
+    return new TokenIndex(names, shipped, byToken, new TokenTable(plain));
   }
 
   /** Ordinal of a list. @throws PagegateError policy_invalid */

@@ -1,17 +1,17 @@
 /** What host and path of a URL say in the policy's own words: which token lists they touch, where, and in which context. */
 
-import { DOT } from '../../bytes/ascii.ts';
+import { DOT, SEMICOLON } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
-import { behindLanguage } from '../url/languages.ts';
-import { type PathSegments, SIGN } from '../url/path-segments.ts';
+import { afterLanguage } from '../url/languages.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 import { hasTail, isCutMark, lastLetterEnd, wholeNameEnd } from '../url/segments.ts';
 import { listsOfCutName } from './cut-names.ts';
 import { DatedFolders, isWritten } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
 import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
-import { isIndexed, PathOutline } from './path-outline.ts';
-import { PlaceWords, SAYS } from './place-words.ts';
+import { endsWithIndexFile, PathOutline } from './path-outline.ts';
+import { MEANING, PlaceWords } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
 import { withoutSiteName } from './site-name.ts';
 import { isAnyIn, NO_LISTS } from './token-table.ts';
@@ -50,8 +50,6 @@ export class Words {
   lastStart = 0;
   lastEnd = 0;
   lastContext: number = CONTEXT.none;
-  /** The context that the places of the host give the last segment. */
-  placeContext: number = CONTEXT.none;
   readonly #tokens: TokenIndex;
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
@@ -70,6 +68,8 @@ export class Words {
   readonly #lists: (readonly number[])[] = [];
   readonly #contexts: number[] = [];
   // What host and segments said of those that follow.
+  /** The context that the places of the host give the last segment, or what stands behind it. */
+  #placeContext: number = CONTEXT.none;
   /** None, reading matter, documentation. */
   #level: number = CONTEXT.none;
   #isTitleNext = false;
@@ -96,10 +96,10 @@ export class Words {
     this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
   }
 
-  /** The context of a word behind all that was read. */
+  /** The context of what would stand behind all that was read: by its words, or by the places of the host. */
   get context(): number {
     const isTopic = this.#isTopic || this.#outline.textStart > 0 || this.#outline.hasDictionary;
-    return isTopic ? CONTEXT.topic : this.#level;
+    return Math.max(isTopic ? CONTEXT.topic : this.#level, this.#placeContext);
   }
 
   clear(): void {
@@ -124,24 +124,34 @@ export class Words {
     const lists = this.#hostLabels.listsOf(host);
     if (lists.length === 0) return;
     this.hostLists = lists;
-    const says = this.#placeWords.saidBy(lists);
-    this.#noteLevel((says & SAYS.workingHost) === 0 ? says : says | SAYS.workingPlace);
-    const isManual = (says & (SAYS.documentationPlace | SAYS.developerHost)) !== 0;
+    const meaning = this.#placeWords.meaningOf(lists);
+    this.#noteLevel((meaning & MEANING.workingHost) === 0 ? meaning : meaning | MEANING.workingPlace);
+    const isManual = (meaning & (MEANING.documentationPlace | MEANING.developerHost)) !== 0;
     this.#isHelpHost = this.#level === CONTEXT.documentation && !isManual;
   }
 
   /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
-  readPathApart(path: string, places?: HostPlaces): void {
+  readPathApart(path: string): void {
+    const level = this.#level;
+    this.readPath(path);
+    this.#level = level;
+  }
+
+  /** The same of a path that some servers take for the whole one. Returns the context of what would stand behind it there. */
+  readShorterPath(path: string, places: HostPlaces | undefined): number {
     const level = this.#level;
     this.readPath(path, places);
+    const { context } = this;
     this.#level = level;
+    return context;
   }
 
   /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
   readPath(path: string, places?: HostPlaces): void {
     const segments = this.#tokens.segments(path);
     this.#beginPath(path, segments);
-    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
+    const indexed = endsWithIndexFile(segments, this.#placeWords);
+    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted, indexed);
     const everywhere = places?.everywhere ?? CONTEXT.none;
     let count = 0;
     for (let at = 0; at < segments.count; at++) {
@@ -149,10 +159,10 @@ export class Words {
       this.#readSegment(segments, at, count, given?.[count] ?? everywhere);
       count++;
     }
-    this.placeContext = given?.[count - 1] ?? everywhere;
+    this.#placeContext = given === undefined ? everywhere : Math.max(given.at(-2) ?? 0, given.at(-1)!);
     if (count === 0) return;
     // A file that stands for its folder: what ends the path is the folder as well.
-    if (count > 1 && isIndexed(segments, this.#placeWords)) this.#readEnd(segments, count - 1);
+    if (count > 1 && indexed) this.#readEnd(segments, count - 1);
     this.#readEnd(segments, count);
   }
 
@@ -168,7 +178,7 @@ export class Words {
     this.#firstStart = UNKNOWN;
     // A single word is a page of the site itself there, and no article.
     if (!this.#isHelpHost) return;
-    const folders = isIndexed(segments, this.#placeWords) ? segments.count - 1 : segments.count;
+    const folders = endsWithIndexFile(segments, this.#placeWords) ? segments.count - 1 : segments.count;
     if (folders === 1) this.#level = CONTEXT.reading;
   }
 
@@ -190,7 +200,7 @@ export class Words {
     // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
     const isAsked = isAnyIn(lists, this.#wanted);
     const isNamed =
-      this.#dates.isDated(path, start, end) || wasTitleNext || (isAsked && this.#outline.isEntry(start, end));
+      this.#dates.isDated(path, start, stop, end) || wasTitleNext || (isAsked && this.#outline.isEntry(start, end));
     const isWhole = wholeEnd === end || (isNamed && isWritten(path, wholeEnd, end));
     const isTitle =
       (isNamed && isWhole && this.#canBeTitle(path, start, end, stop)) || (isAsked && isThreadTitle(segments, at));
@@ -205,10 +215,11 @@ export class Words {
     // A name that somebody chose announces nothing, whatever stands behind it.
     if (isNamed || context >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
       // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
-      this.#isTitleNext = wasTitleNext && wholeEnd === end && this.#placeWords.isSaid(whole, SAYS.titleOpener);
+      const isAll = wholeEnd === end || path.charCodeAt(wholeEnd) === SEMICOLON;
+      this.#isTitleNext = wasTitleNext && isAll && this.#placeWords.means(whole, MEANING.titleOpener);
       return;
     }
-    this.#notePlace(whole, position);
+    this.#notePlace(segments, whole, position);
   }
 
   /**
@@ -217,7 +228,7 @@ export class Words {
    */
   #canBeTitle(path: string, start: number, end: number, stop: number): boolean {
     const colon = path.slice(start, end).indexOf(':');
-    if (colon >= 0 && !this.#placeWords.isSaid(this.#tokens.find(path, start, start + colon), SAYS.wikiNamespace))
+    if (colon >= 0 && !this.#placeWords.means(this.#tokens.find(path, start, start + colon), MEANING.wikiNamespace))
       return false;
     return !path.slice(stop, end).includes('=');
   }
@@ -236,18 +247,19 @@ export class Words {
   }
 
   /** Notes what a segment says of those that follow. */
-  #notePlace(lists: readonly number[], position: number): void {
-    const says = this.#placeWords.saidBy(lists);
-    this.#noteLevel(says);
-    this.#isTitleNext = (says & SAYS.titleOpener) !== 0;
-    this.#isTopic ||= (says & SAYS.topicPlace) !== 0;
-    // A repository has an owner and a name.
-    if (position >= 2 && (says & SAYS.sourceTree) !== 0) this.#sourceFrom = position + 2;
+  #notePlace(segments: PathSegments, lists: readonly number[], position: number): void {
+    const meaning = this.#placeWords.meaningOf(lists);
+    this.#noteLevel(meaning);
+    this.#isTitleNext = (meaning & MEANING.titleOpener) !== 0;
+    this.#isTopic ||= (meaning & MEANING.topicPlace) !== 0;
+    // A repository has an owner and a name; a language is none of them.
+    if (position >= 2 && (meaning & MEANING.sourceTree) !== 0 && position >= 2 + this.#languages(segments))
+      this.#sourceFrom = position + 2;
   }
 
-  #noteLevel(says: number): void {
-    if ((says & SAYS.reading) === 0) return;
-    const level = (says & SAYS.workingPlace) === 0 ? CONTEXT.documentation : CONTEXT.reading;
+  #noteLevel(meaning: number): void {
+    if ((meaning & MEANING.reading) === 0) return;
+    const level = (meaning & MEANING.workingPlace) === 0 ? CONTEXT.documentation : CONTEXT.reading;
     if (level > this.#level) this.#level = level;
   }
 
@@ -260,19 +272,21 @@ export class Words {
     this.lastStart = starts[last]!;
     this.lastEnd = ends[last]!;
     this.lastContext = this.#contexts[position]!;
-    if (lists.length === 0) {
+    // A name that is known is not taken apart; words that a licensee adds take nothing from what ships.
+    if (!isAnyIn(lists, this.#tokens.shipped)) {
       // Signs at its end are no part of a name, unless an extension follows.
       const isDotted = path.charCodeAt(stops[last]!) === DOT;
       const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.lastStart, stops[last]!);
       this.#readProgram(segments, stop, position);
       this.#readOwnName(path, stop);
-    } else {
+    }
+    if (lists.length > 0) {
       this.#markAt(0, position, LAST);
       if (this.#isFirst(segments, position)) this.#markAt(1, position, ONLY);
       if (position > 0) this.#markAfterKey(path, starts, ends, position);
     }
     // Every key has one of the two.
-    const mayBeKey = count > 1 && (bits[last]! & (SIGN.digit | SIGN.at)) !== 0;
+    const mayBeKey = count > 1 && (bits[last]! & (SEGMENT_HAS.digit | SEGMENT_HAS.at)) !== 0;
     if (mayBeKey && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
   }
 
@@ -287,8 +301,16 @@ export class Words {
   #isFirst({ path, starts }: PathSegments, position: number): boolean {
     if (position === 0) return true;
     if (this.#contexts[position]! >= CONTEXT.documentation) return false;
-    if (this.#firstStart === UNKNOWN) this.#firstStart = behindLanguage(path);
+    if (this.#firstStart === UNKNOWN) this.#firstStart = afterLanguage(path);
     return starts[this.#named[position]!] === this.#firstStart;
+  }
+
+  /** How many names at the beginning of the path are a language. */
+  #languages({ path, starts }: PathSegments): number {
+    if (this.#firstStart === UNKNOWN) this.#firstStart = afterLanguage(path);
+    let count = 0;
+    while (starts[this.#named[count]!]! < this.#firstStart) count++;
+    return count;
   }
 
   /** Marks what stands before the key at `position`: right before it, and before what names the key or says whose it is. */
@@ -298,7 +320,7 @@ export class Words {
     let before = position - 1;
     for (; before >= first; before--) {
       const lists = this.#lists[before]!;
-      if (this.#placeWords.isSaid(lists, SAYS.keyName)) continue;
+      if (this.#placeWords.means(lists, MEANING.keyName)) continue;
       const at = this.#named[before]!;
       if (lists.length > 0 || !isKeyOrOwner(path, starts[at]!, ends[at]!)) break;
     }

@@ -7,7 +7,7 @@ import { statePaths } from '../../config/paths.ts';
 import { PagegateError } from '../../errors.ts';
 import type { Index } from '../../index/read.ts';
 import { compilePolicy, type Policy } from '../../policy/policy.ts';
-import { inTurns } from '../../steps.ts';
+import { runInTurns } from '../../steps.ts';
 import type { WorkerMetrics } from '../admin/metric-counters.ts';
 import {
   fileIdentity,
@@ -24,7 +24,7 @@ import { type Certificate, configuredCertificate } from '../read-certificate.ts'
 import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
 import { DataNotices } from './data-notices.ts';
-import { type Chosen, type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
+import { type ChosenPart, type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
 
 export interface DataWatchOptions {
   readonly config: Config;
@@ -107,7 +107,7 @@ export class DataWatch {
    *
    * @throws what is wrong with it, where they use none
    */
-  chooseCertificate(): Chosen<Certificate | undefined> {
+  chooseCertificate(): ChosenPart<Certificate | undefined> {
     this.#identities.certificate = this.#identityOf('certificate');
     const { certificate: kept } = this.#knownGood;
     const load = (): Certificate | undefined => configuredCertificate(this.#options.config.tls);
@@ -115,7 +115,7 @@ export class DataWatch {
   }
 
   /** Begins to watch the files, when the worker listens with a certificate that was chosen. */
-  start(listener: TlsListener, { value, problem }: Chosen<Certificate | undefined>): void {
+  start(listener: TlsListener, { value, problem }: ChosenPart<Certificate | undefined>): void {
     this.#listener = listener;
     this.#knownGood = {};
     if (problem !== undefined) this.#keep('certificate', problem);
@@ -125,7 +125,7 @@ export class DataWatch {
     this.#timer.unref();
   }
 
-  /** Loads every part anew, the index even where its file is the same. What is refused leaves the old one in use. */
+  /** Reloads every part, the index even if its file is the same. If one is refused, the old one stays in use. */
   reload(): Promise<ReloadReport> {
     this.notices.look();
     return this.#oneAtATime(async () => {
@@ -276,7 +276,7 @@ export class DataWatch {
   }
 
   async #swapPolicy(): Promise<string> {
-    const policy = await inTurns(openPolicySteps(this.#options.config));
+    const policy = await runInTurns(openPolicySteps(this.#options.config));
     this.#accept(policy);
     if (policy.revision === this.#policy.revision) return `unchanged (${policy.revision})`;
     this.#policy = policy;

@@ -26,7 +26,7 @@ export interface KnownGoodParts {
 }
 
 /** A part as the files have it; where they are bad, the accepted one, and what is wrong with the files. */
-export interface Chosen<T> {
+export interface ChosenPart<T> {
   readonly value: T;
   readonly problem?: unknown;
 }
@@ -36,7 +36,7 @@ export interface Chosen<T> {
  *
  * @throws what is wrong with it where there is no accepted one
  */
-export function loadOrFallBack<T>(load: () => T, keep: (() => T) | undefined): Chosen<T> {
+export function loadOrFallBack<T>(load: () => T, keep: (() => T) | undefined): ChosenPart<T> {
   try {
     return { value: load() };
   } catch (problem) {
