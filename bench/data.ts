@@ -54,7 +54,7 @@ export function ensureIndex(options: BenchOptions): string {
   return index;
 }
 
-/** The folder of a drop with so many generated records, and behind them those of the sample drop that have pages. */
+/** The folder of a drop with so many generated records, and after them those of the sample drop that have pages. */
 function ensureServedDrop(options: BenchOptions): string {
   const drop = join(options.dir, `served-drop-${options.records}`);
   if (existsSync(drop)) return drop;

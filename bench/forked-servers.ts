@@ -96,8 +96,8 @@ export interface BenchInstallation {
 }
 
 /** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
-export async function createBenchInstallation(workers: number): Promise<BenchInstallation> {
-  const installation = await ServedInstallation.create({ workers, records: RECORDS });
+export async function createBenchInstallation(): Promise<BenchInstallation> {
+  const installation = await ServedInstallation.create({ workers: 1, records: RECORDS });
   return { installation, key: await installation.createAccount('bench', 1_000_000_000_000) };
 }
 
@@ -124,7 +124,7 @@ export class ForkedServer<Mode extends string> {
 
   /** Resolves with what the server says once it listens. */
   async start<T>(): Promise<T> {
-    const { installation, key } = await createBenchInstallation(1);
+    const { installation, key } = await createBenchInstallation();
     this.#installation = installation;
     const requestsFile = join(installation.root, 'requests.txt');
     writeFileSync(requestsFile, `${TARGETS.join('\n')}\n`);

@@ -1,5 +1,5 @@
 /** The check handler of one worker as the program assembles it, but with the meter of a mode; for the servers of the benches. */
-import { type ConfigOverrides, loadConfig } from '../src/config/config.ts';
+import { loadConfig } from '../src/config/config.ts';
 import { statePaths } from '../src/config/paths.ts';
 import type { Meter } from '../src/ledger/meter.ts';
 import { startLedgerWriter } from '../src/ledger/writer.ts';
@@ -26,9 +26,8 @@ export async function openBenchHandler(
   mode: Mode,
   configFile: string,
   connections: ConnectionCount,
-  flags: ConfigOverrides = {},
 ): Promise<BenchHandler> {
-  const config = loadConfig({ file: configFile, flags });
+  const config = loadConfig({ file: configFile });
   const { ledgerFile } = statePaths(config);
   const ledgerWriter = await startLedgerWriter({ file: ledgerFile });
   const meter = openBenchMeter(mode, ledgerFile);

@@ -38,7 +38,6 @@ export function* packedRecords({ count, from, to }: RecordRange): Generator<Pack
   }
 }
 
-/** A packed record as an object. */
 export function unpackRecord(value: Uint8Array): object {
   return packr.unpack(value) as object;
 }

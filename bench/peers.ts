@@ -135,7 +135,7 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
   return { batch: (batch) => all(batch), close: () => void db.close() };
 }
 
-/** Of equal keys, which follow each other, the last is written. */
+/** Equal keys follow each other; the last one is written. */
 function cdbWriter(path: string): Writer {
   const writer = new CdbWriter(path);
   let last: PackedRecord | undefined;

@@ -1,4 +1,4 @@
-/** One cache for results that are asked for again and again: at most so many, then it starts anew. */
+/** One cache for results that are asked for again and again: at most so many, then it starts over. */
 export class BoundedCache<Key, Answer> {
   readonly #maxSize: number;
   readonly #known = new Map<Key, Answer>();

@@ -56,7 +56,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
 async function main(argv: readonly string[]): Promise<void> {
   guardStreams();
   const code = await runCommandLine(argv);
-  // Whoever stopped us does not wait until a stalled reader has taken what was written.
+  // Somebody stopped the program: do not wait until a stalled reader has taken the output.
   if (code === EXIT.interrupted) process.exit(code);
   if (code !== EXIT.ok) process.exitCode = code;
 }

@@ -1,7 +1,7 @@
 /** Numbers in sentences. */
 
 /**
- * A number with commas: `12,000`; at most three digits behind the point. The first `toLocaleString` of a process loads the tables of all
+ * A number with commas: `12,000`; at most three digits after the point. The first `toLocaleString` of a process loads the tables of all
  * languages, which takes longer than a short command.
  */
 export function withCommas(value: number): string {

@@ -31,9 +31,9 @@ interface ErrorEntry {
 /** Checks a table of errors without widening its keys. */
 const table = <K extends string>(entries: Record<K, ErrorEntry>): Readonly<Record<K, ErrorEntry>> => entries;
 
-// One table for each topic; a new code goes where the step that raises it stands. A code, once released, never changes its meaning.
+// One table for each topic. A code, once released, never changes its meaning.
 
-/** What any command may end with. */
+/** Errors of any command. */
 const PROGRAM = table({
   internal: {
     status: 503,
@@ -76,11 +76,12 @@ const INDEXES = table({
   },
   index_unreadable: {
     exit: EXIT.environment,
-    message: 'The index file cannot be opened; give this user the file and the folders above it, and check the path.',
+    message:
+      'The index file cannot be opened; check the path, and let this user read the file and enter the folders above it.',
   },
   index_not_a_file: {
     exit: EXIT.bad_input,
-    message: 'An index is a regular file (no directory, socket or device); name the .pgx file itself.',
+    message: 'An index is a regular file, not a directory, socket or device; name the .pgx file itself.',
   },
   index_unsafe_mode: {
     exit: EXIT.refused,
@@ -88,7 +89,7 @@ const INDEXES = table({
   },
   index_not_recognized: {
     exit: EXIT.bad_input,
-    message: 'The file is not a pagegate index: its first bytes are not those of one.',
+    message: 'The file is not a pagegate index: it does not begin like one.',
   },
   index_newer_version: {
     exit: EXIT.refused,
@@ -107,7 +108,7 @@ const INDEXES = table({
   index_changed: {
     exit: EXIT.corrupt,
     message:
-      'The index file was written to, or cut, while it was open; put a whole one in its place by renaming, never by writing into it.',
+      'The index file was written to, or truncated, while it was open; put a whole one in its place by renaming, never by writing into it.',
   },
   index_out_of_order: {
     exit: EXIT.unexpected,
@@ -209,7 +210,7 @@ const REQUESTS = table({
   ledger_unavailable: {
     status: 503,
     exit: EXIT.environment,
-    message: 'The ledger cannot be asked, so nothing is served uncharged; retry with exponential backoff.',
+    message: 'The ledger cannot be used, and nothing is served uncharged; retry with exponential backoff.',
   },
   shutting_down: {
     status: 503,
@@ -290,7 +291,8 @@ const DROPS = table({
   },
   drop_not_written: {
     exit: EXIT.environment,
-    message: 'The manifest or its signature cannot be written into the drop; give this user the folder, or free space.',
+    message:
+      'The manifest or its signature cannot be written into the drop; make the folder writable for this user, or free space.',
   },
   drop_part_unsupported: {
     exit: EXIT.refused,
@@ -329,11 +331,12 @@ const DROPS = table({
 const REFRESHES = table({
   refresh_busy: {
     exit: EXIT.busy,
-    message: 'Another refresh, rollback or prune works on this index store; wait until it is done, then repeat.',
+    message: 'Another refresh, rollback or prune is running on this index store; wait until it is done, then repeat.',
   },
   store_unavailable: {
     exit: EXIT.environment,
-    message: 'The index store cannot be read or written; give this user the state directory, or repair the disk.',
+    message:
+      'The index store cannot be read or written; make the state directory belong to this user, or repair the disk.',
   },
   store_damaged: {
     exit: EXIT.corrupt,
@@ -350,7 +353,7 @@ const REFRESHES = table({
   nothing_to_roll_back: {
     exit: EXIT.negative,
     message:
-      'No older generation is kept that was not rolled back before; refresh from an older drop with --rollback instead.',
+      'Every older generation that is kept was rolled back before; refresh from an older drop with --rollback instead.',
   },
 });
 
@@ -363,7 +366,7 @@ const CONFIGURATION = table({
   },
   state_unavailable: {
     exit: EXIT.environment,
-    message: 'The state directory cannot be read or written; give it to this user, or repair the disk.',
+    message: 'The state directory cannot be read or written; make it belong to this user, or repair the disk.',
   },
   transport_unavailable: {
     exit: EXIT.environment,
@@ -371,11 +374,11 @@ const CONFIGURATION = table({
   },
   listen_failed: {
     exit: EXIT.environment,
-    message: 'The server cannot listen; another program may use the port, or the address is not of this host.',
+    message: 'The server cannot listen; another program may use the port, or this host does not have the address.',
   },
   plain_http_refused: {
     exit: EXIT.refused,
-    message: 'Without TLS the server listens on loopback only; configure tls, or say server.plain_http_anywhere.',
+    message: 'Without TLS the server listens on loopback only; configure tls, or set server.plain_http_anywhere.',
   },
   tls_unusable: {
     exit: EXIT.environment,
@@ -388,21 +391,27 @@ const CONFIGURATION = table({
   decision_log_failed: {
     exit: EXIT.environment,
     message:
-      'The decision log cannot be written, and lines are dropped until it can; free its disk, or give its folder to the user of the server.',
+      'The decision log cannot be written, and lines are dropped until it can; free its disk, or make its folder belong to the user of the server.',
   },
   server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
   server_busy: {
     exit: EXIT.busy,
-    message: 'The running server has too many commands at once, or is just ending; try again in a moment.',
+    message: 'The running server has too many commands at once, or is shutting down; try again in a moment.',
+  },
+  primary_hung: {
+    exit: EXIT.environment,
+    message: 'The primary process of the server does not answer; look at the load and at the disk of the host.',
   },
   server_forbidden: {
     exit: EXIT.refused,
-    message: 'This user may not open the socket of the server; run the command as its user, or as one of its group.',
+    message:
+      'This user may not open the socket of the server; run the command as the user of the server, or as a member of its group.',
   },
   server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
   restart_busy: {
     exit: EXIT.busy,
-    message: 'The server is being restarted or stopped already; wait for that, and look at `pagegate status`.',
+    message:
+      'The server is already being restarted or stopped; wait until that is done, and look at `pagegate status`.',
   },
   restart_failed: {
     exit: EXIT.not_replaced,
@@ -418,12 +427,20 @@ const CONFIGURATION = table({
 
 /** Accounts, keys, plans and the file that holds them. */
 const ACCOUNTS = table({
-  account_exists: { exit: EXIT.refused, message: 'An account of this name exists; choose another name.' },
+  account_changed: {
+    exit: EXIT.refused,
+    message: 'The account was changed since you looked at it, so nothing was done; look at it again, then decide.',
+  },
+  too_many_keys: {
+    exit: EXIT.refused,
+    message: 'The account has as many valid keys as one may have; revoke some, or rotate without an overlap.',
+  },
+  account_exists: { exit: EXIT.refused, message: 'An account with this name exists; choose another name.' },
   account_not_found: { exit: EXIT.negative, message: 'No account has this name; see pagegate account list.' },
   account_state: { exit: EXIT.refused, message: "The account's state does not allow this." },
   api_key_unreadable: {
     exit: EXIT.environment,
-    message: 'The file with the API key cannot be read; check the path, and give this user the file.',
+    message: 'The file with the API key cannot be read; check the path, and let this user read the file.',
   },
   backup_failed: {
     exit: EXIT.environment,
@@ -463,18 +480,18 @@ const ACCOUNTS = table({
   },
   node_alive: {
     exit: EXIT.refused,
-    message: 'The node was heard moments ago; stop it, then retire it.',
+    message: 'The node was alive moments ago; stop it, then retire it.',
   },
   node_not_found: { exit: EXIT.negative, message: 'The fleet has no such node.' },
   move_refused: { exit: EXIT.refused, message: 'The ledger is not moved; both homes are as they were.' },
-  fleet_only: { exit: EXIT.refused, message: 'This is for a fleet: set ledger.url.' },
+  fleet_only: { exit: EXIT.refused, message: 'This command is for a fleet: set ledger.url.' },
   not_in_a_fleet: {
     exit: EXIT.refused,
     message: 'In a fleet the ledger is in PostgreSQL; use its own tools for this, such as pg_dump.',
   },
   ledger_moved: {
     exit: EXIT.refused,
-    message: 'This ledger was moved and is not used any more; open the one that it was moved to.',
+    message: 'This ledger was moved and is no longer used; open the one that it was moved to.',
   },
   ledger_in_use: {
     exit: EXIT.busy,
@@ -482,7 +499,7 @@ const ACCOUNTS = table({
   },
   ledger_on_network: {
     exit: EXIT.refused,
-    message: 'The ledger is refused on a network file system, where locks and shared memory do not hold.',
+    message: 'The ledger is refused on a network file system, where locks and shared memory do not work reliably.',
   },
   ledger_version: {
     exit: EXIT.environment,
@@ -501,7 +518,7 @@ const ACCOUNTS = table({
   },
   payment_known: {
     exit: EXIT.refused,
-    message: 'A payment with this reference is recorded already; each payment counts once.',
+    message: 'A payment with this reference is already recorded; each payment counts once.',
   },
   restore_refused: { exit: EXIT.refused, message: 'The backup is not restored; the ledger is as it was.' },
   too_many_accounts: { exit: EXIT.refused, message: 'A ledger holds at most 65,535 accounts.' },
@@ -517,18 +534,21 @@ const CONSOLE = table({
   },
   bad_password: {
     exit: EXIT.bad_input,
-    message: 'A password has 12 to 256 characters and is not one that is guessed first.',
+    message: 'A password has 12 to 256 characters and is not easily guessed.',
   },
   console_busy: { exit: EXIT.busy, message: 'The console has too much to do at once; try again in a moment.' },
   console_last_operator: {
     exit: EXIT.refused,
-    message: 'One operator of the console has to be left: make another user an operator first.',
+    message: 'The console needs at least one operator: make another user an operator first.',
   },
   console_unavailable: {
     exit: EXIT.environment,
     message: 'The file or the listener of the console cannot be used; lookups go on without it.',
   },
-  console_user_exists: { exit: EXIT.refused, message: 'A user of the console has this name; choose another name.' },
+  console_user_exists: {
+    exit: EXIT.refused,
+    message: 'A user of the console already has this name; choose another name.',
+  },
   console_user_not_found: {
     exit: EXIT.negative,
     message: 'No user of the console has this name; see pagegate console user list.',
@@ -540,13 +560,14 @@ const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
   key_pair_not_written: {
     exit: EXIT.environment,
-    message: 'The key pair is not written; choose a folder that can be written, and names that no file has yet.',
+    message: 'The key pair is not written; choose a writable folder, and a name that is not taken.',
   },
   bad_license_key: { exit: EXIT.bad_input, message: 'The file does not hold a usable Ed25519 key in PEM form.' },
   license_missing: { exit: EXIT.refused, message: 'No license is installed; see pagegate license install.' },
   license_unreadable: {
     exit: EXIT.environment,
-    message: 'The license file cannot be read; check the path, and give this user the file and the folders above it.',
+    message:
+      'The license file cannot be read; check the path, and let this user read the file and enter the folders above it.',
   },
   license_not_entitled: { exit: EXIT.refused, message: 'The license does not cover this index; it is not activated.' },
   license_untrusted: { exit: EXIT.refused, message: 'The license is signed by a key that is not trusted here.' },
@@ -565,7 +586,7 @@ const BUILDS = table({
   },
   build_output_exists: {
     exit: EXIT.refused,
-    message: 'A path that the build would write to is taken by something that it does not replace; choose another.',
+    message: 'A path that the build would write to already exists and is not replaced; choose another.',
   },
   build_too_large: {
     exit: EXIT.refused,
@@ -589,16 +610,16 @@ const POLICIES = table({
   },
   policy_no_effect: {
     exit: EXIT.negative,
-    message: 'Entries of the policy can never match; remove them, or what stands in front of them.',
+    message: 'Entries of the policy can never match; remove them, or the entries that shadow them.',
   },
   policy_cases_failed: {
     exit: EXIT.negative,
-    message: 'Test cases of the policy did not give the verdicts that they expect.',
+    message: 'Test cases of the policy did not get the expected verdicts.',
   },
 });
 
 /** Every code under its topic, in the order of docs/errors.md. */
-export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, ErrorEntry>>>> = {
+export const ERROR_TOPICS = {
   Requests: REQUESTS,
   'Accounts, keys and the ledger': ACCOUNTS,
   'Configuration and server': CONFIGURATION,
@@ -611,24 +632,13 @@ export const ERROR_TOPICS: Readonly<Record<string, Readonly<Record<string, Error
   License: LICENSES,
   'Agent register': REGISTERS,
   'Every command': PROGRAM,
-};
-
-export const ERRORS = {
-  ...REQUESTS,
-  ...ACCOUNTS,
-  ...CONFIGURATION,
-  ...DROPS,
-  ...BUILDS,
-  ...REFRESHES,
-  ...INDEXES,
-  ...POLICIES,
-  ...CONSOLE,
-  ...LICENSES,
-  ...REGISTERS,
-  ...PROGRAM,
 } as const;
 
-export type ErrorCode = keyof typeof ERRORS;
+type Topics = typeof ERROR_TOPICS;
+export type ErrorCode = { [T in keyof Topics]: keyof Topics[T] }[keyof Topics];
+
+/** Every code. */
+export const ERRORS = Object.assign({}, ...Object.values(ERROR_TOPICS)) as Readonly<Record<ErrorCode, ErrorEntry>>;
 
 /** Facts that make an error actionable: what, where, expected, got, what to do. Never a secret. Their names are printed: snake_case. */
 export interface ErrorDetails {
@@ -659,13 +669,16 @@ export class PagegateError extends Error {
   }
 }
 
+/** What an error says; anything else that was thrown, as text. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
+
 /** The disk is full, the user's share of it is, or a file may not grow any more (`ulimit -f`). */
 const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 export interface SystemFailureOptions {
   /** What the message calls it; the path unless told otherwise. */
   readonly name?: string;
-  /** The code where there is no space left, which asks for something else than other failures do. */
+  /** The code if there is no space left, which needs another remedy than other failures. */
   readonly noSpaceCode?: ErrorCode;
 }
 

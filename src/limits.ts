@@ -3,7 +3,6 @@
  * made from it. Sizes of buffers and of the index format that nobody meets stand where they are used.
  */
 
-/** One limit. */
 export interface Limit {
   readonly value: number;
   readonly unit: 'bytes' | 'characters' | 'seconds' | 'milliseconds' | 'days' | '';
@@ -43,13 +42,6 @@ const REQUESTS = group({
     what: 'A label of a domain',
     reason: 'The DNS has 6 bits for it (RFC 1035).',
     beyond: '`bad_input`; `domain_label_too_long` in a drop',
-  },
-  spellingCharacters: {
-    value: 4_096,
-    unit: 'characters',
-    what: 'A domain as it is spelled, with percent escapes',
-    reason: 'A spelling may be longer than the name it stands for; every escape triples a byte.',
-    beyond: '`input_too_long`',
   },
   headersBytes: {
     value: 40_960,
@@ -100,7 +92,7 @@ const ACCOUNTS = group({
     value: 1_000_000_000_000,
     unit: '',
     what: 'Lookups of a plan in a cycle',
-    reason: 'Well below the 40 bits of a counter.',
+    reason: 'A counter holds it exactly, and no plan is near it.',
     beyond: '`bad_plan_limit`',
   },
   cycleSeconds: {
@@ -116,6 +108,13 @@ const ACCOUNTS = group({
     what: 'A rotated API key beside its successor',
     reason: 'A key that is valid for longer than a cycle was not rotated.',
     beyond: '`bad_overlap`',
+  },
+  validKeys: {
+    value: 100,
+    unit: '',
+    what: 'API keys of an account that are valid at a time',
+    reason: 'One a day, each valid for as long as it may be beside its successor, three times over.',
+    beyond: '`too_many_keys`',
   },
   usageDays: {
     value: 400,
@@ -274,7 +273,7 @@ const FILES = group({
     value: MIB,
     unit: 'bytes',
     what: 'A license file',
-    reason: 'Ten thousand manifests take 650 KB.',
+    reason: 'Ten thousand manifests take 900 KB.',
     beyond: '`bad_license`',
   },
   licenseManifests: {
@@ -315,9 +314,9 @@ const FILES = group({
   jsonValues: {
     value: 1_000_000,
     unit: '',
-    what: 'Values of a JSON document',
-    reason: 'The place of each is kept; a register of ten thousand agents has about 400,000.',
-    beyond: "the file's own code",
+    what: 'Values of a file of the agent register',
+    reason: 'The place of each is kept; ten thousand agents have about 400,000.',
+    beyond: 'a finding: the file is not valid',
   },
 });
 
@@ -519,7 +518,7 @@ const CONSOLE = group({
     value: 600,
     unit: 'seconds',
     what: 'The window in which failures to sign in count',
-    reason: 'Long enough to make guessing hopeless, short enough for who mistyped.',
+    reason: 'Long enough to make guessing hopeless, short enough for somebody who mistyped.',
     beyond: 'they are forgotten',
   },
   consoleAddressFailures: {
@@ -535,6 +534,13 @@ const CONSOLE = group({
     what: 'Failures to sign in as one name in the window',
     reason: 'Who mistypes ten times needs a link.',
     beyond: 'status 429 until the window ends',
+  },
+  consoleOwnActions: {
+    value: 20,
+    unit: '',
+    what: 'Keys that an account shows, rotates or revokes in the console within ten minutes',
+    reason: 'Each is a line of the audit, which is kept for good.',
+    beyond: 'everybody who is signed in as the account waits',
   },
   consoleFailureEntries: {
     value: 10_000,
@@ -602,7 +608,7 @@ const CONSOLE = group({
   consoleAccounts: {
     value: 100,
     unit: '',
-    what: 'Accounts on a page',
+    what: 'Accounts, and users, on a page',
     reason: 'A table that a browser shows at once.',
     beyond: 'a link to the next',
   },

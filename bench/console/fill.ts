@@ -87,12 +87,12 @@ export function writeSeries(store: ConsoleStore): void {
   store.series.add(samples);
 }
 
-/** Cookies of sessions, of as many users as that takes. */
-export function signIn(store: ConsoleStore, count: number): string[] {
+/** Cookies of sessions at the console's address, of as many users as that takes. */
+export function signIn(store: ConsoleStore, url: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => {
     const name = `user-${i % USERS}`;
     if (i < USERS) store.users.add(name, 'viewer', 'bench');
     const token = store.sessions.begin({ role: 'viewer', name, keyId: null, address: 'bench' });
-    return `__Host-pagegate=${token}`;
+    return `__Host-pagegate-${new URL(url).port}=${token}`;
   });
 }

@@ -9,12 +9,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createCertificate } from '../../tools/certificate.ts';
-import { leaveNothing } from '../../tools/chaos/leftovers.ts';
+import { leaveNothing, processTree } from '../../tools/chaos/leftovers.ts';
 import { DATASET_ID } from '../../tools/dataset/folder.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { createInstallation, type Installation } from '../../tools/installation.ts';
 import { nextMessage } from '../forked-servers.ts';
-import { processTree } from './cpu.ts';
 import type { FixedAnswer } from './fixed.ts';
 
 const START_DEADLINE_MS = 120_000;

@@ -1,11 +1,5 @@
 /** Processor time of a server: of all its processes and their threads, to the nanosecond as the scheduler counts it. */
 import { readdirSync, readFileSync } from 'node:fs';
-import { childrenOf } from '../../tools/chaos/leftovers.ts';
-
-/** A process and all that it has started. */
-export function processTree(pid: number): number[] {
-  return [pid, ...childrenOf(pid).flatMap(processTree)];
-}
 
 /** Processor time of the threads of some processes so far, in microseconds; a thread that has ended is not counted any more. */
 export function scheduledCpuUs(pids: readonly number[]): number {

@@ -91,7 +91,6 @@ class Source {
     ]);
   }
 
-  /** A URL of a kind. */
   url(kind: Kind): string {
     const segments = 1 + this.#random.below(4);
     if (kind === 'page') return this.#random.pick(this.#pages);

@@ -11,7 +11,7 @@ export interface LoadSample {
   readonly p99Us: number;
 }
 
-/** Of what the load generator reports, and the processor time that its requests took. */
+/** What is used of a load generator's report, and the processor time that its requests took. */
 export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): LoadSample {
   return { rate: answered / (elapsedMs / 1_000), cpuUs: cpuUs / answered, p50Us, p99Us };
 }

@@ -8,9 +8,9 @@ import { datasetOf } from '../data.ts';
 import { renderPacked } from '../packed-records.ts';
 import { openPeer, type PeerName } from '../peers.ts';
 
-/** Of one round; each has keys of its own, so that none finds what a round before brought into a cache. */
+/** Keys of one round; each round has its own keys, so that none finds in a cache what an earlier one brought there. */
 const KEYS = 50_000;
-/** Of the round before them, which is not counted: the code is compiled in it. */
+/** Keys of the first round, which is not counted: in it the code is compiled. */
 const FIRST_KEYS = 10_000;
 const HOT_KEYS = 1000;
 const ROUNDS = 2;

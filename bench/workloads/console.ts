@@ -184,13 +184,13 @@ async function listening(url: string): Promise<void> {
 }
 
 async function run({ log }: { readonly log: (line: string) => void }): Promise<BenchReport> {
-  const { installation, key } = await createBenchInstallation(1);
+  const { installation, key } = await createBenchInstallation();
   try {
     const state = join(installation.root, 'state');
     const logFile = join(state, 'log/decisions-0.ndjson');
     const url = await enableConsole(installation.configFile);
     const store = new ConsoleStore(join(state, 'console/console.sqlite'));
-    const cookies = signIn(store, SESSIONS);
+    const cookies = signIn(store, url, SESSIONS);
     writeSeries(store);
     store.close();
     log(`writing ${DECISIONS.toLocaleString('en-US')} decisions and ${ACCOUNTS.toLocaleString('en-US')} accounts`);

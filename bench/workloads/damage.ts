@@ -104,7 +104,7 @@ class Patient {
     return Array.from({ length: bucketAt(end - 1) - first + 1 }, (_, i) => first + i);
   }
 
-  /** The record that ends behind an offset. */
+  /** The record that ends after an offset. */
   #recordAt(offset: number): number {
     let low = 0;
     let high = this.#records.length - 1;

@@ -6,7 +6,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { FleetUnderTest } from '../../tools/chaos/fleet/fleet-under-test.ts';
 import type { ChaosNode } from '../../tools/chaos/fleet/node.ts';
-import { childrenOf } from '../../tools/chaos/leftovers.ts';
+import { processTree } from '../../tools/chaos/leftovers.ts';
 import { ServedInstallation } from '../../tools/chaos/served-installation.ts';
 import { domainOf } from '../../tools/installation.ts';
 import { LoadGenerator, processCpuUs } from '../forked-servers.ts';
@@ -61,7 +61,6 @@ class Trio {
   }
 }
 
-const familyOf = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(familyOf)];
 const waitedOf = async (nodes: readonly ChaosNode[]): Promise<number> => {
   const counts = await Promise.all(nodes.map((node) => node.metric('pagegate_wait_seconds_count')));
   return counts.reduce((sum, count) => sum + count, 0);
@@ -94,7 +93,7 @@ async function measureAll(log: (line: string) => void): Promise<{ measured: Meas
   const requestsFile = join(real.nodes[0]!.place.root, 'requests.txt');
   writeFileSync(requestsFile, `/api/check?url=${domainOf(0)}\n`);
   const alone = await startAlone(requestsFile);
-  const embedded = new Trio(alone.targets, () => alone.servers.flatMap(({ primary }) => familyOf(primary)));
+  const embedded = new Trio(alone.targets, () => alone.servers.flatMap(({ primary }) => processTree(primary)));
   const targets = real.nodes.map(({ port }) => ({ port, requestsFile, keys: [key] }));
   const fleet = new Trio(targets, () => real.nodes.flatMap(({ pids }) => pids));
   const setDelay = (ms: number): void => {

@@ -64,7 +64,7 @@ function rowOf(mode: string, own: readonly Sample[], bare: readonly Sample[] | u
 async function run({ log }: { readonly log: (line: string) => void }): Promise<BenchReport> {
   const site = fork(new URL('../guard/site.ts', import.meta.url).pathname);
   const [port] = (await once(site, 'message')) as [number];
-  const { installation, key } = await createBenchInstallation(1);
+  const { installation, key } = await createBenchInstallation();
   const policyFile = allowPort(installation.configFile, port);
   await installation.start();
   const lookup: LookupFunction = (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]);

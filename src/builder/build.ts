@@ -29,8 +29,6 @@ import { RankSet } from './scan/rank-set.ts';
 import type { BuildWorker, ScanResult } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 
-export type { BuildOptions, BuildPlan } from './options.ts';
-
 /** Records that the closing verification decodes. */
 const DECODED_RECORDS_MAX = 1_000_000;
 
@@ -124,18 +122,7 @@ async function run(build: Build): Promise<BuildReport> {
     draft.recordCount = writer.recordCount;
     await draft.time('verify', () => verify(build, workers, workspace.unfinished));
     await Promise.all(workers.map((worker) => worker.close()));
-    const { out, rejects } = build.targets;
-    if (rejects !== undefined) {
-      draft.rejectsWritten = gatherRejects(workspace.path, parts.length, workers.length, workspace.unfinishedRejects);
-      if (draft.rejectsWritten > 0) draft.rejectsFile = options.rejectsFile!;
-    }
-    // Without threads the steps before hold up the signals; this is the last moment to give up. Signals come between two turns.
-    await nextTurn();
-    await nextTurn();
-    signal?.throwIfAborted();
-    checkOutput(out, options);
-    if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
-    renameDurable(workspace.unfinished, out);
+    await publish(build, workers.length);
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
@@ -146,6 +133,22 @@ async function run(build: Build): Promise<BuildReport> {
     } catch {}
     throw error;
   }
+}
+
+/** The finished index and its rejects get their names; what was at `out` is replaced. The last moment to give up is before it. */
+async function publish({ options, manifest, targets, workspace, draft }: Build, threads: number): Promise<void> {
+  const { out, rejects } = targets;
+  if (rejects !== undefined) {
+    const { path, unfinishedRejects } = workspace;
+    draft.rejectsWritten = gatherRejects(path, manifest.files.length, threads, unfinishedRejects);
+  }
+  // Without threads, the steps before have held up all signals: those come between two turns.
+  await nextTurn();
+  await nextTurn();
+  options.signal?.throwIfAborted();
+  checkOutput(out, options);
+  if (rejects !== undefined) publishRejects(workspace.unfinishedRejects, draft.rejectsWritten, rejects);
+  renameDurable(workspace.unfinished, out);
 }
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
@@ -190,7 +193,7 @@ async function writeRuns(
   build.meter.start('write', runs.runCount, () => done);
   await runInOrder(
     workers,
-    Array.from({ length: runs.runCount }, (_, i) => i),
+    runs.runCount,
     (worker, number) => worker.arrange(number),
     ({ run, duplicates }) => {
       writer.append(run);
@@ -199,8 +202,7 @@ async function writeRuns(
       build.draft.duplicates += duplicates;
       done += 1;
     },
-    build.options.signal,
-    workers.length + 1,
+    { signal: build.options.signal, ahead: workers.length + 1 },
   );
 }
 

@@ -14,7 +14,7 @@ export interface BuildProgress {
   readonly unit: 'bytes' | 'runs';
   /** Since the step began. */
   readonly elapsedMs: number;
-  /** Of this step; undefined while nothing can be said. */
+  /** What is left of this step; undefined as long as nothing can be said. */
   readonly leftMs: number | undefined;
 }
 

@@ -57,7 +57,6 @@ export class ReportDraft {
   sizeBytes = 0;
   tempUsedBytes = 0;
   peakMemoryBytes = 0;
-  rejectsFile: string | null = null;
   rejectsWritten = 0;
   readonly manifestSha256: string;
   readonly #options: BuildOptions;
@@ -125,7 +124,7 @@ export class ReportDraft {
       ranksRepeated: this.#ranksRepeated,
       rejects: sortedCounts(this.#rejects),
       repairs: sortedCounts(this.#repairs),
-      rejectsFile: this.rejectsFile,
+      rejectsFile: this.rejectsWritten > 0 ? this.#options.rejectsFile! : null,
       rejectsWritten: this.rejectsWritten,
       workers: this.workers,
       durationMs: Math.round(performance.now() - this.#begun),

@@ -11,7 +11,7 @@ export interface ByteMapEntry {
   readonly value: number;
 }
 
-/** What a map says of a key that it has not got. */
+/** What a map returns for a key that it does not have. */
 export const NOT_FOUND = -1;
 /** Words of a slot: tag, size of the key in bytes (`EMPTY` where there is none), its place among the keys, value. */
 const SLOT_WORDS = 4;
@@ -25,11 +25,11 @@ export class ByteMap {
   #slots: Int32Array = new Int32Array(16 * SLOT_WORDS).fill(EMPTY);
   #mask = 15;
   #count = 0;
-  /** Of each key its hash, then its bytes, filled up with zeros to whole words, and to `SHORT_WORDS` at least. */
+  /** For each key its hash, then its bytes, padded with zeros to whole words, and to `SHORT_WORDS` at least. */
   #keys: Int32Array = new Int32Array(256);
   #filled = 0;
 
-  /** Of entries with the same key the first counts. */
+  /** If several entries have the same key, the first one counts. */
   constructor(entries: readonly ByteMapEntry[] = []) {
     const key = new ByteKey();
     for (const { tag, text, value } of entries) {
@@ -114,7 +114,7 @@ export class ByteMap {
 export class ByteKey {
   size = 0;
   hash = 0;
-  /** The first words, with zeros behind the range's end. */
+  /** The first words, with zeros after the range's end. */
   word0 = 0;
   word1 = 0;
   word2 = 0;

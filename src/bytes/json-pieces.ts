@@ -3,7 +3,7 @@
 /** Bytes that copying may read or write past an end: it goes by words of eight. */
 export const COPY_SLACK_BYTES = 7;
 
-/** A text as bytes, with space behind it for a whole word. */
+/** A text as bytes, with space after it for a whole word. */
 export interface Piece {
   readonly view: DataView;
   readonly size: number;
@@ -24,7 +24,7 @@ export function copyPiece(from: Piece, out: DataView, at: number): number {
 
 /**
  * Copies `from[start, end)` to `out` at `at`; returns where it ends. It goes by words, which the engine keeps in registers: pieces are short, and
- * what costs is to guess where each ends. Up to seven bytes behind the end are overwritten as well. `out` needs space for them.
+ * what costs is to guess where each ends. Up to seven bytes after the end are overwritten as well. `out` needs space for them.
  *
  * @throws RangeError where it has too little
  */

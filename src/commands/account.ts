@@ -11,8 +11,8 @@ import {
   accountJson,
   actorOption,
   type LedgerCommandOptions,
+  ledgerCommands,
   withLedger,
-  withLedgerOptions,
 } from './shared/ledger-options.ts';
 import { parsePositive, parseWhole } from './shared/numbers.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
@@ -36,14 +36,10 @@ export function registerAccount(program: Command): void {
   const account = program
     .command('account')
     .description('create, subscribe and show accounts, and what they have used');
-  const add = (usage: string, about: string, example: string): Command =>
-    withLedgerOptions(account.command(usage).description(about)).addHelpText(
-      'after',
-      `\nExample:\n  $ pagegate ${example}`,
-    );
+  const add = ledgerCommands(account);
 
-  add('create <name>', 'make an account, not activated until it is subscribed', 'account create acme')
-    .option('--with-key', 'issue its key already')
+  add('create <name>', 'create an account; it is not activated until a plan is paid', 'account create acme')
+    .option('--with-key', 'issue its key at once')
     .action(async (name: string, options: LedgerCommandOptions & { withKey?: true }) => {
       const { localLedgerFile } = await import('../config/paths.ts');
       const config = await configFrom(options);
@@ -64,10 +60,10 @@ export function registerAccount(program: Command): void {
     .action((name: string, options: SubscribeOptions) =>
       withLedger(options, (ledger) => subscribe(ledger, name, options)),
     );
-  add('show <name>', 'plan, cycle, used, remaining, reset and keys', 'account show acme').action(
+  add('show <name>', 'show plan, cycle, used, remaining, reset and keys', 'account show acme').action(
     (name: string, options: LedgerCommandOptions) => withLedger(options, (ledger) => report(ledger, name, options)),
   );
-  add('list', 'all accounts', 'account list --json').action((options: LedgerCommandOptions) =>
+  add('list', 'list all accounts', 'account list --json').action((options: LedgerCommandOptions) =>
     withLedger(options, async (ledger) => list(await ledger.list(), options)),
   );
   const change = (verb: string, about: string, task: (ledger: Ledger, name: string) => unknown): void => {
@@ -78,25 +74,27 @@ export function registerAccount(program: Command): void {
       }),
     );
   };
-  change('suspend', 'take the activation away (403)', (ledger, name) => ledger.setActive(name, false));
-  change('reactivate', 'give the activation back', (ledger, name) => ledger.setActive(name, true));
-  change('close', 'close for good: its keys match no account any more (401)', (ledger, name) =>
+  change('suspend', 'suspend an account: its lookups are answered 403', (ledger, name) =>
+    ledger.setActive(name, false),
+  );
+  change('reactivate', 'reactivate a suspended account', (ledger, name) => ledger.setActive(name, true));
+  change('close', 'close an account for good: its lookups are answered 401', (ledger, name) =>
     ledger.closeAccount(name),
   );
-  change('keep-plan', 'withdraw a downgrade that still waits', (ledger, name) => ledger.keepPlan(name));
+  change('keep-plan', 'withdraw a downgrade that has not taken effect yet', (ledger, name) => ledger.keepPlan(name));
   registerUsage(add);
   registerCare(add);
-  add('audit [name]', 'who changed what and when, newest first', 'account audit acme --last 20')
+  add('audit [name]', 'show who changed what and when, newest first', 'account audit acme --last 20')
     .option('--last <n>', 'how many lines, at most 100,000', parsePositive, 50)
     .action((name: string | undefined, options: LedgerCommandOptions & { last: number }) =>
       withLedger(options, (ledger) => audit(ledger, name, options)),
     );
 }
 
-type Add = (usage: string, about: string, example: string) => Command;
+type Add = ReturnType<typeof ledgerCommands>;
 
 function registerUsage(add: Add): void {
-  add('usage [name]', 'lookups by day (UTC), of one account or of all', 'account usage acme --days 30 --csv')
+  add('usage [name]', 'show lookups by day (UTC), of one account or of all', 'account usage acme --days 30 --csv')
     .option('--days <n>', 'how many days back, at most 400', parsePositive, 30)
     .addOption(new Option('--csv', 'print CSV').conflicts('json'))
     .action((name: string | undefined, options: LedgerCommandOptions & { days: number; csv?: true }) =>

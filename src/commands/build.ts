@@ -1,14 +1,13 @@
 /** `pagegate build`: a drop becomes an index file. */
 import { type Command, InvalidArgumentError } from 'commander';
-import type { BuildPlan } from '../builder/build.ts';
-import { REJECTS_SUFFIX } from '../builder/options.ts';
+import { type BuildPlan, REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
 import type { BuildReport } from '../builder/report.ts';
 import { counted, withCommas } from '../counted.ts';
 import { printable } from '../platform/printable.ts';
 import { utc } from '../times.ts';
 import { parseGeneration, parseThreads, THREADS } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, printTable, withProgress } from './shared/output.ts';
 
 interface BuildFlags {
   readonly out: string;
@@ -52,29 +51,24 @@ function vocabularyScope(text: string): string {
 
 async function build(drop: string, flags: BuildFlags): Promise<void> {
   const { buildIndex } = await import('../builder/build.ts');
-  const progress = createProgress();
   const rejectsFile = flags.rejects === false ? undefined : (flags.rejects ?? `${flags.out}${REJECTS_SUFFIX}`);
-  const report = await withInterrupt(async (signal) => {
-    try {
-      return await buildIndex({
-        drop,
-        out: flags.out,
-        generation: flags.generation,
-        force: flags.force === true,
-        vocabulary: flags.vocabulary,
-        ...(flags.workers === undefined ? {} : { workers: flags.workers }),
-        ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
-        ...(rejectsFile === undefined ? {} : { rejectsFile }),
-        onStart: (plan) => {
-          if (!flags.json) process.stderr.write(`${printable(describePlan(plan))}\n`);
-        },
-        onProgress: (state) => progress.update(describeProgress(state)),
-        signal,
-      });
-    } finally {
-      progress.done();
-    }
-  });
+  const report = await withProgress((progress, signal) =>
+    buildIndex({
+      drop,
+      out: flags.out,
+      generation: flags.generation,
+      force: flags.force === true,
+      vocabulary: flags.vocabulary,
+      ...(flags.workers === undefined ? {} : { workers: flags.workers }),
+      ...(flags.temp === undefined ? {} : { tempDir: flags.temp }),
+      ...(rejectsFile === undefined ? {} : { rejectsFile }),
+      onStart: (plan) => {
+        if (!flags.json) process.stderr.write(`${printable(describePlan(plan))}\n`);
+      },
+      onProgress: (state) => progress.update(describeProgress(state)),
+      signal,
+    }),
+  );
   if (flags.json) printJson(toJson(report));
   else printReport(report);
 }

@@ -26,12 +26,12 @@ export function registerConsole(program: Command): void {
       .option('--json', 'print JSON')
       .addHelpText('after', `\nExample:\n  $ pagegate ${example}`);
 
-  add(user, 'add <name>', 'make a user, and a link that signs it in once', 'console user add dana --role viewer')
+  add(user, 'add <name>', 'add a user, and print a link that signs them in once', 'console user add dana --role viewer')
     .requiredOption('--role <operator|viewer>', 'operator changes, viewer only looks')
     .action((name: string, options: RoleFlags) =>
       withUsers(options, (users) => invite(users.add(name, roleOf(options)), options)),
     );
-  add(user, 'role <name>', 'give a user another role; its sessions end', 'console user role dana --role operator')
+  add(user, 'role <name>', 'give a user another role, and end their sessions', 'console user role dana --role operator')
     .requiredOption('--role <operator|viewer>', 'operator changes, viewer only looks')
     .action((name: string, options: RoleFlags) =>
       withUsers(options, (users) => {
@@ -40,7 +40,7 @@ export function registerConsole(program: Command): void {
         else printLine(`${name} is ${changed.role}; the next sign-in has this role.`);
       }),
     );
-  add(user, 'list', 'all users', 'console user list').action((options: ConsoleFlags) =>
+  add(user, 'list', 'list all users', 'console user list').action((options: ConsoleFlags) =>
     withUsers(options, (users) => {
       const all = users.list();
       if (options.json) printJson(all.map(toJson));
@@ -58,7 +58,7 @@ export function registerConsole(program: Command): void {
       }
     }),
   );
-  add(user, 'remove <name>', 'remove a user; its sessions end', 'console user remove dana').action(
+  add(user, 'remove <name>', 'remove a user, and end their sessions', 'console user remove dana').action(
     (name: string, options: ConsoleFlags) =>
       withUsers(options, (users) => {
         users.remove(name);
@@ -69,10 +69,10 @@ export function registerConsole(program: Command): void {
   add(
     user,
     'reset <name>',
-    "take a user's password away, end its sessions, and make a link",
+    "remove a user's password, end their sessions, and print a link",
     'console user reset dana',
   ).action((name: string, options: ConsoleFlags) => withUsers(options, (users) => invite(users.reset(name), options)));
-  add(console, 'link <name>', 'a link that signs a user in once, within an hour', 'console link dana').action(
+  add(console, 'link <name>', 'print a link that signs a user in once, within an hour', 'console link dana').action(
     (name: string, options: ConsoleFlags) =>
       withUsers(options, (users) => {
         const link = users.link(name);

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
 import type { Change } from '../index/compare.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, withProgress } from './shared/output.ts';
 
 /** Changes that a JSON report lists; the counts are of all. */
 const LISTED_CHANGES = 1000;
@@ -31,34 +31,29 @@ async function diff(
   const { compareIndexes } = await import('../index/compare.ts');
   const before = openScan(beforePath);
   const after = openScan(afterPath);
-  const progress = createProgress();
   const counts = { added: 0, removed: 0, changed: 0 };
   const listed: Change[] = [];
-  const list = (change: Change): void => {
-    if (options.summary) return;
-    if (options.json) {
-      if (listed.length < LISTED_CHANGES) listed.push(change);
-      return;
-    }
-    progress.done();
-    const fields = change.kind === 'changed' ? `: ${change.fields.join(', ')}` : '';
-    printLine(`${SIGNS[change.kind]} ${change.domain}${fields}`);
-  };
   try {
-    await withInterrupt(async (signal) => {
+    await withProgress(async (progress, signal) => {
       for (const change of compareIndexes(before, after)) {
         if (change === undefined) {
           signal.throwIfAborted();
           progress.update({ what: 'comparing', detail: `${inWords(counts)} so far` });
           await nextTurn();
-        } else {
-          counts[change.kind] += 1;
-          list(change);
+          continue;
         }
+        counts[change.kind] += 1;
+        if (options.summary) continue;
+        if (options.json) {
+          if (listed.length < LISTED_CHANGES) listed.push(change);
+          continue;
+        }
+        progress.done();
+        const fields = change.kind === 'changed' ? `: ${change.fields.join(', ')}` : '';
+        printLine(`${SIGNS[change.kind]} ${change.domain}${fields}`);
       }
     });
   } finally {
-    progress.done();
     before.close();
     after.close();
   }

@@ -3,12 +3,13 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
 import { counted, withCommas } from '../counted.ts';
+import type { CheckedDrop, PartReport } from '../drop/check-drop.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configFrom } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
 import { parsePositive } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, withProgress } from './shared/output.ts';
 
 interface VerifyFlags extends ConfigFlags {
   readonly unsigned?: true;
@@ -80,10 +81,9 @@ async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void
     pageTypes: options.pageTypes,
     ...(options.notice === undefined ? {} : { notice: readNotice(options.notice) }),
   };
-  const progress = createProgress();
-  const manifest = await withInterrupt((signal) =>
+  const manifest = await withProgress((progress, signal) =>
     makeManifest(dir, facts, { signal, onPart: (name) => progress.update({ what: `reading ${name}` }) }),
-  ).finally(() => progress.done());
+  );
   const file = join(dir, MANIFEST_FILE);
   const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
   // A signature is over the bytes of the manifest before.
@@ -99,19 +99,23 @@ function readNotice(path: string): string {
   return readSmallFile(path, { code: 'notice_unreadable', maxBytes: NOTICE_MAX_BYTES, stdin: true }).toString();
 }
 
-async function verify(dir: string, options: VerifyFlags): Promise<void> {
-  const config = await configFrom(options);
-  const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
-  const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
-  const trustedKeys = readDropKeys(config);
-  const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
-  const progress = createProgress();
-  const parts = await withInterrupt((signal) =>
+async function checkContents(dir: string, checked: CheckedDrop): Promise<PartReport[]> {
+  const { checkPartContents } = await import('../drop/check-drop.ts');
+  return withProgress((progress, signal) =>
     checkPartContents(dir, checked.manifest, {
       signal,
       onPart: (name) => progress.update({ what: `reading ${name}` }),
     }),
-  ).finally(() => progress.done());
+  );
+}
+
+async function verify(dir: string, options: VerifyFlags): Promise<void> {
+  const config = await configFrom(options);
+  const { checkDrop } = await import('../drop/check-drop.ts');
+  const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
+  const trustedKeys = readDropKeys(config);
+  const checked = checkDrop({ drop: dir, trustedKeys, unsigned: options.unsigned === true });
+  const parts = await checkContents(dir, checked);
   const { dataset, revision, created, kind, page_types } = checked.manifest;
   const report = {
     dataset,
@@ -139,13 +143,13 @@ async function verify(dir: string, options: VerifyFlags): Promise<void> {
 
 async function sign(dir: string, options: SignFlags): Promise<void> {
   const { assertFullDrop } = await import('../drop/manifest.ts');
-  const { checkDrop, checkPartContents } = await import('../drop/check-drop.ts');
+  const { checkDrop } = await import('../drop/check-drop.ts');
   const { readSigningKey, writeSignature } = await import('../drop/sign-drop.ts');
   const key = readSigningKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // What no licensee can take is not signed.
   assertFullDrop(checked.manifest);
-  const parts = await withInterrupt((signal) => checkPartContents(dir, checked.manifest, { signal }));
+  const parts = await checkContents(dir, checked);
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);
   const report = { file, manifest_sha256: checked.manifestSha256, parts: parts.length };
   if (options.json) printJson(report);

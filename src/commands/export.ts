@@ -5,7 +5,7 @@ import { LINE_FEED } from '../bytes/ascii.ts';
 import { withCommas } from '../counted.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { createProgress, withInterrupt } from './shared/output.ts';
+import { withProgress } from './shared/output.ts';
 import { writeOutBytes } from './shared/streams.ts';
 
 const CHUNK_SIZE_BYTES = 1 << 20;
@@ -20,9 +20,8 @@ export function registerExport(program: Command): void {
 async function exportIndex(file: string | undefined, options: IndexFlags): Promise<void> {
   const { openScan } = await import('../index/read-all.ts');
   const scan = openScan(file ?? (await indexPathFrom(options)));
-  const progress = createProgress();
   try {
-    await withInterrupt(async (signal) => {
+    await withProgress(async (progress, signal) => {
       const most = scan.info.maxAnswerSizeBytes + 1;
       const total = scan.info.recordCount;
       let chunk = Buffer.allocUnsafe(CHUNK_SIZE_BYTES + most);
@@ -53,7 +52,6 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
       await flush();
     });
   } finally {
-    progress.done();
     scan.close();
   }
 }

@@ -4,18 +4,14 @@ import { counted } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
 import { rfc3339 } from '../times.ts';
 import { configFrom } from './shared/config-options.ts';
-import { actorOption, type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
+import { actorOption, type LedgerCommandOptions, ledgerCommands, withLedger } from './shared/ledger-options.ts';
 import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerFleet(program: Command): void {
   const fleet = program.command('fleet').description('the nodes that share a ledger in PostgreSQL');
-  const add = (usage: string, about: string, example: string): Command =>
-    withLedgerOptions(fleet.command(usage).description(about)).addHelpText(
-      'after',
-      `\nExample:\n  $ pagegate ${example}`,
-    );
+  const add = ledgerCommands(fleet);
 
-  add('status', 'nodes, what they hold and serve, and what is stranded', 'fleet status').action(
+  add('status', 'show the nodes, what they hold and serve, and what is stranded', 'fleet status').action(
     async (options: LedgerCommandOptions) => {
       const { fleet: settings } = await configFrom(options);
       const { fleetStatus } = await import('../ledger/fleet.ts');
@@ -26,7 +22,7 @@ export function registerFleet(program: Command): void {
       });
     },
   );
-  add('retire <node>', 'give a node up for good; what it held stays used', 'fleet retire host-3 --give-back')
+  add('retire <node>', 'retire a node for good; what it held stays used', 'fleet retire host-3 --give-back')
     .option('--give-back', 'you know that it spent no more than it reported: give the rest back to the accounts')
     .action(async (node: string, options: LedgerCommandOptions & { giveBack?: true }) => {
       const { fleet: settings } = await configFrom(options);

@@ -8,7 +8,7 @@ import { printJson, printLine, printTable } from './shared/output.ts';
 
 export function registerGenerations(program: Command): void {
   const generations = program.command('generations').description('the index generations that are kept');
-  addConfigOptions(generations.command('list').description('list them, the served one marked'))
+  addConfigOptions(generations.command('list').description('list all generations, and mark the served one'))
     .option('--json', 'print as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate generations list')
     .action(list);

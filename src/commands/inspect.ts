@@ -6,7 +6,7 @@ import type { IndexStatistics } from '../index/statistics.ts';
 import { shareOf } from '../progress.ts';
 import { utc } from '../times.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { createProgress, printJson, printLine, printTable, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, printTable, withProgress } from './shared/output.ts';
 
 const BAR_WIDTH = 40;
 
@@ -24,13 +24,12 @@ async function inspect(file: string | undefined, options: IndexFlags & { readonl
   const { openScan } = await import('../index/read-all.ts');
   const { readStatistics, STATISTICS_CHUNK_BYTES } = await import('../index/statistics.ts');
   const scan = openScan(file ?? (await indexPathFrom(options)), { payloadChunkBytes: STATISTICS_CHUNK_BYTES });
-  const progress = createProgress();
   try {
-    const onProgress = (done: number, total: number): void =>
-      progress.update({ what: 'reading the index', share: shareOf(done, total) });
-    const statistics = await withInterrupt((signal) => readStatistics(scan, onProgress, signal)).finally(() =>
-      progress.done(),
-    );
+    const statistics = await withProgress((progress, signal) => {
+      const onProgress = (done: number, total: number): void =>
+        progress.update({ what: 'reading the index', share: shareOf(done, total) });
+      return readStatistics(scan, onProgress, signal);
+    });
     if (options.json) printJson(toJson(scan, statistics));
     else print(scan, statistics);
   } finally {

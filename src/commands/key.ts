@@ -2,16 +2,12 @@
 import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { IssuedKey } from '../ledger/ledger.ts';
-import { type LedgerCommandOptions, withLedger, withLedgerOptions } from './shared/ledger-options.ts';
+import { type LedgerCommandOptions, ledgerCommands, withLedger } from './shared/ledger-options.ts';
 import { printJson, printLine } from './shared/output.ts';
 
 export function registerKey(program: Command): void {
   const key = program.command('key').description('show, rotate and revoke API keys');
-  const add = (usage: string, about: string, example: string): Command =>
-    withLedgerOptions(key.command(usage).description(about)).addHelpText(
-      'after',
-      `\nExample:\n  $ pagegate ${example}`,
-    );
+  const add = ledgerCommands(key);
 
   add('show <account>', 'print the current key (showing it is audited)', 'key show acme')
     .option('--id <n>', 'another key of the account')

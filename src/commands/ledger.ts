@@ -3,15 +3,14 @@ import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import { configFrom } from './shared/config-options.ts';
-import { type LedgerCommandOptions, withLedgerOptions } from './shared/ledger-options.ts';
+import { type LedgerCommandOptions, ledgerCommands } from './shared/ledger-options.ts';
 import { printJson, printLine } from './shared/output.ts';
 
 export function registerLedger(program: Command): void {
   const ledger = program.command('ledger').description('where the accounts are kept');
   const about = 'move the accounts to PostgreSQL, or back to this host, while no server runs';
-  withLedgerOptions(ledger.command('move').description(about))
+  ledgerCommands(ledger)('move', about, 'ledger move --to postgres://pagegate@db1,db2/pagegate')
     .requiredOption('--to <place>', 'the URL of a PostgreSQL database, or `local`')
-    .addHelpText('after', '\nExample:\n  $ pagegate ledger move --to postgres://pagegate@db1,db2/pagegate')
     .action((options: LedgerCommandOptions & { to: string }) => move(options));
 }
 

@@ -4,7 +4,7 @@ import { withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, withProgress } from './shared/output.ts';
 import { writeOutBytes } from './shared/streams.ts';
 
 interface Found {
@@ -58,9 +58,8 @@ async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
   const { openIndex } = await import('../index/read.ts');
   const { lookUpList } = await import('./lookup/lookup-list.ts');
   const index = openIndex(await indexPathFrom(options));
-  const progress = createProgress();
   try {
-    const { notFound, bad } = await withInterrupt((signal) =>
+    const { notFound, bad } = await withProgress((progress, signal) =>
       lookUpList(index, {
         path,
         write: (bytes) => writeOutBytes(bytes, signal),
@@ -71,7 +70,6 @@ async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
     if (bad > 0) process.exitCode = EXIT.bad_input;
     else if (notFound > 0) process.exitCode = EXIT.negative;
   } finally {
-    progress.done();
     index.close();
   }
 }

@@ -1,13 +1,12 @@
 /** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
-import { printable } from '../platform/printable.ts';
 import { currentUser } from '../platform/user.ts';
 import type { RefreshReport } from '../refresh/refresh.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive, parseThreads, THREADS } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, warn, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, warn, withProgress } from './shared/output.ts';
 
 interface RefreshFlags extends ConfigFlags {
   readonly keep?: number;
@@ -27,7 +26,7 @@ export function registerRefresh(program: Command): void {
     .option('--other-dataset', 'accept a drop of another dataset than what is served')
     .option('--rebuild', 'build again what is served already, after an upgrade of the program')
     .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
-    .option('--workers <n>', `threads that build and verify, ${THREADS} (else one for each processor)`, parseThreads)
+    .option('--workers <n>', `threads that build and verify, ${THREADS} (else one for each core)`, parseThreads)
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate refresh /srv/pagegate/drop')
     .action(run);
@@ -40,8 +39,7 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
     throw new PagegateError('usage', 'Name the drop: a folder with manifest.json, here or as refresh.drop.');
   const { describeNotice } = await import('../refresh-steps/steps.ts');
   const { describeRefresh, refreshFrom, refreshWarnings } = await import('../refresh-steps/run.ts');
-  const progress = createProgress();
-  const { report, problem } = await withInterrupt((signal) =>
+  const { report, problem } = await withProgress((progress, signal) =>
     refreshFrom(
       config,
       {
@@ -57,10 +55,9 @@ async function run(drop: string | undefined, options: RefreshFlags): Promise<voi
       },
       progress,
     ),
-  ).finally(() => progress.done());
-  if (problem !== undefined) process.stderr.write(`pagegate: ${printable(problem)}\n`);
+  );
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
-  const warnings = refreshWarnings(report);
+  const warnings = [...refreshWarnings(report), ...(problem === undefined ? [] : [problem])];
   for (const warning of warnings) warn(warning);
   if (options.json) printJson({ ...reportJson(report), warnings });
   else for (const line of [...describeRefresh(report), describeNotice(report.notice)]) if (line !== '') printLine(line);

@@ -16,7 +16,7 @@ interface RestartFlags extends ConfigFlags {
 export function registerRestart(program: Command): void {
   const command = program
     .command('restart')
-    .description('replace the running server by a new one, also of another version, without a lost request');
+    .description('replace the running server with a new one, even of another version, without losing a request');
   addConfigOptions(command)
     .option('--wait <seconds>', 'how long the new server may take to become ready', '120')
     .option('--json', 'print JSON')

@@ -1,11 +1,10 @@
 /** `pagegate rollback`: serves an earlier generation again. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
-import { printable } from '../platform/printable.ts';
 import { currentUser } from '../platform/user.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';
 import { parsePositive } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, warn, withProgress } from './shared/output.ts';
 
 interface RollbackFlags extends ConfigFlags {
   readonly to?: number;
@@ -25,14 +24,13 @@ async function run(options: RollbackFlags): Promise<void> {
   const { statePaths } = await import('../config/paths.ts');
   const { rollback } = await import('../refresh/rollback.ts');
   const { createRefreshSteps, describeNotice } = await import('../refresh-steps/steps.ts');
-  const progress = createProgress();
-  const steps = await createRefreshSteps(config, progress);
-  const report = await withInterrupt((signal) =>
-    rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps),
-  ).finally(() => progress.done());
+  const report = await withProgress(async (progress, signal) => {
+    const steps = await createRefreshSteps(config, progress);
+    return rollback({ store: statePaths(config).indexDir, to: options.to, signal }, steps);
+  });
   const { noteInAudit } = await import('../refresh-steps/audit-note.ts');
   const missing = await noteInAudit(config, currentUser(), 'generation.rollback', report);
-  if (missing !== undefined) process.stderr.write(`pagegate: ${printable(missing)}\n`);
+  if (missing !== undefined) warn(missing);
   if (report.notice.server === 'failed') process.exitCode = EXIT.refused;
   if (options.json) {
     printJson({

@@ -128,8 +128,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   if (reloads > 0) void server.reload();
   const status = await server.status();
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);
-  if (server.adminPort !== undefined)
-    printLine(`Health, metrics, status: http://${config.admin.host}:${server.adminPort}`);
+  if (server.adminUrl !== undefined) printLine(`Health, metrics, status: ${server.adminUrl}`);
   for (const warning of status.warnings) printLine(`Warning: ${sentence(warning)}`);
   for (const reason of status.reasons) printLine(`Not ready: ${sentence(reason)} See the log.`);
   const parts = { config, server, log, warnings };

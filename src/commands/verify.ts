@@ -6,7 +6,7 @@ import type { VerifyReport } from '../index/verify.ts';
 import { shareOf } from '../progress.ts';
 import { addIndexOptions, type IndexFlags, indexPathFrom } from './shared/index-options.ts';
 import { parseThreads, THREADS } from './shared/numbers.ts';
-import { createProgress, printJson, printLine, withInterrupt } from './shared/output.ts';
+import { printJson, printLine, withProgress } from './shared/output.ts';
 
 export function registerVerify(program: Command): void {
   addIndexOptions(program.command('verify').description('read every byte of an index and name what is damaged'))
@@ -29,14 +29,12 @@ interface VerifyFlags extends IndexFlags {
 async function verify(file: string | undefined, options: VerifyFlags): Promise<void> {
   const { verifyIndex } = await import('../index/verify.ts');
   const path = file ?? (await indexPathFrom(options));
-  const progress = createProgress();
-  const onProgress = (done: number, total: number): void => {
-    progress.update({ what: 'verifying', share: shareOf(done, total), detail: path });
-  };
   const workers = options.workers === undefined ? {} : { workers: options.workers };
-  const report = await withInterrupt((signal) => verifyIndex(path, { onProgress, signal, ...workers })).finally(() =>
-    progress.done(),
-  );
+  const report = await withProgress((progress, signal) => {
+    const onProgress = (done: number, total: number): void =>
+      progress.update({ what: 'verifying', share: shareOf(done, total), detail: path });
+    return verifyIndex(path, { onProgress, signal, ...workers });
+  });
   if (options.json) printJson(toJson(report));
   else if (report.ok) {
     printLine(`${path}: intact, ${counted(report.recordCount, 'record')}, ${withCommas(report.sizeBytes)} bytes.`);

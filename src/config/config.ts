@@ -10,7 +10,7 @@ import { isLoopback } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 import { readEnvironment } from './environment.ts';
 import { checkPart, checkWhole, ENVIRONMENT } from './load/check-settings.ts';
-import { mergeSettings, setAt, type Tree, valueAt } from './load/setting-tree.ts';
+import { mergeSettings, setSetting, type Tree, valueAt } from './load/setting-tree.ts';
 import { REMOVED_SETTINGS, settings } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
@@ -184,9 +184,9 @@ function resolvePaths(tree: Tree, base: string): Tree {
   for (const setting of settings) {
     const value = valueAt(copy, setting.path);
     if (PATHS.has(setting.name) && typeof value === 'string' && !isAbsolute(value))
-      setAt(copy, setting.path, resolve(base, value));
+      setSetting(copy, setting.path, resolve(base, value));
     if (setting.path[1] === 'trusted_keys' && typeof value === 'object' && value !== null) {
-      setAt(copy, setting.path, resolveKeys(value as Record<string, string>, base));
+      setSetting(copy, setting.path, resolveKeys(value as Record<string, string>, base));
     }
   }
   return copy;

@@ -1,7 +1,7 @@
 /** The environment as a source of settings, and its variables that are not settings. */
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
-import { setAt, type Tree } from './load/setting-tree.ts';
+import { setSetting, type Tree } from './load/setting-tree.ts';
 import { REMOVED_SETTINGS, type Setting, settings, typesOfSetting, variableOf } from './schema.ts';
 
 /** A variable of the environment that is not a setting: who reads it, and for what. */
@@ -72,7 +72,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     const setting = known.get(name);
     const removed = Object.entries(REMOVED_SETTINGS).find(([one]) => name === variableOf(one.split('.')));
     if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
-    if (setting !== undefined) setAt(tree, setting.path, parseText(setting, text));
+    if (setting !== undefined) setSetting(tree, setting.path, parseText(setting, text));
     else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
         'config_invalid',

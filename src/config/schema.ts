@@ -2,7 +2,6 @@
 import { readFileSync } from 'node:fs';
 import { withCommas } from '../counted.ts';
 
-/** One setting, as its schema describes it. */
 export interface SettingSchema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly (string | null)[];

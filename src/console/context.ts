@@ -17,7 +17,6 @@ export interface ConsoleContext {
   readonly paths: StatePaths;
   readonly store: ConsoleStore;
   readonly accounts: Accounts;
-  /** Asks the primary. */
   readonly ask: <Q extends PrimaryQuestion>(question: Q) => Promise<PrimaryAnswers[Q]>;
   readonly jobs: JobRunner;
   readonly doctor: DoctorReport;
@@ -33,5 +32,7 @@ export interface ConsoleContext {
     readonly name: SignInLimiter;
     /** Failures of a user who is signed in to give the present password: what others fail with at the sign-in does not count here. */
     readonly present: SignInLimiter;
+    /** What an account does with its keys: each is a line in the audit. */
+    readonly own: SignInLimiter;
   };
 }

@@ -17,11 +17,12 @@ import { PacedQueue } from './paced-queue.ts';
 import { DoctorReport } from './pages/doctor-report.ts';
 import type { FromConsole, ToConsole } from './process/messages.ts';
 import { PrimaryLink } from './process/primary-link.ts';
+import { createSampleTaker } from './process/sample-taker.ts';
 import { ROUTES } from './routes.ts';
 import { ShortCache } from './short-cache.ts';
 import { ConsoleStore } from './store/store.ts';
 import { Judge } from './try-verdict.ts';
-import { ADDRESS_FACT, consoleUrl } from './users.ts';
+import { ADDRESS_FACT, consoleUrl, speaksTls } from './users.ts';
 import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
 import { SignInLimiter } from './web/sign-in-limiter.ts';
@@ -49,7 +50,7 @@ async function start(config: Config): Promise<void> {
 
 async function serve(config: Config, log: Log): Promise<void> {
   const paths = statePaths(config);
-  const certificate = configuredCertificate(config.tls);
+  const certificate = speaksTls(config) ? configuredCertificate(config.tls) : undefined;
   const app: ConsoleContext = {
     config,
     paths,
@@ -66,6 +67,7 @@ async function serve(config: Config, log: Log): Promise<void> {
       address: new SignInLimiter(LIMITS.consoleAddressFailures.value),
       name: new SignInLimiter(LIMITS.consoleNameFailures.value),
       present: new SignInLimiter(LIMITS.consoleNameFailures.value),
+      own: new SignInLimiter(LIMITS.consoleOwnActions.value),
     },
   };
   let names = allowedNames(config, certificate?.chain);
@@ -86,11 +88,14 @@ async function serve(config: Config, log: Log): Promise<void> {
   });
   const address = consoleUrl(config, (server.address() as AddressInfo).port);
   app.store.setFact(ADDRESS_FACT, address);
-  followSamples(app, log);
-  followCertificate(config, log, (renewed) => {
-    names = allowedNames(config, renewed.chain);
-    if (server instanceof TlsServer) server.setSecureContext({ cert: renewed.chain, key: renewed.key });
-  });
+  const takeSamples = createSampleTaker((samples) => app.store.series.add(samples), app.ask, log);
+  void takeSamples();
+  setInterval(() => void takeSamples(), SAMPLES_EVERY_MS).unref();
+  if (server instanceof TlsServer)
+    followCertificate(config, log, (renewed) => {
+      names = allowedNames(config, renewed.chain);
+      server.setSecureContext({ cert: renewed.chain, key: renewed.key });
+    });
   stop = () => {
     app.jobs.stop();
     server.close();
@@ -100,23 +105,6 @@ async function serve(config: Config, log: Log): Promise<void> {
   };
   tell({ type: 'listening', address });
   setTimeout(() => app.judge.prepare(), PREPARE_MS).unref();
-}
-
-/** Takes over the minutes that the primary has counted. */
-function followSamples(app: ConsoleContext, log: Log): void {
-  let taken: number | undefined;
-  const take = async (): Promise<void> => {
-    try {
-      const samples = await app.ask('samples');
-      // By their order: a clock may have been set back between two.
-      app.store.series.add(samples.slice(samples.findLastIndex(({ at }) => at === taken) + 1));
-      taken = samples.at(-1)?.at;
-    } catch (error) {
-      log('console_samples_failed', failureFields(error));
-    }
-  };
-  void take();
-  setInterval(() => void take(), SAMPLES_EVERY_MS).unref();
 }
 
 /** Looks for a renewed certificate as often as the server does. */

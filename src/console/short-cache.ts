@@ -23,11 +23,12 @@ export class ShortCache {
    * @param name must tell every two values apart
    */
   get<T>(name: string, forMs: number, make: () => T): T {
+    // What is too old is not kept in memory: it may hold a secret.
+    for (const [one, { untilMs }] of this.#entries) if (this.#now() >= untilMs) this.#entries.delete(one);
     const known = this.#entries.get(name);
-    if (known !== undefined && this.#now() < known.untilMs) return known.value as T;
+    if (known !== undefined) return known.value as T;
     const value = make();
     const entry = { untilMs: this.#now() + forMs, value };
-    this.#entries.delete(name);
     const oldest = this.#entries.keys().next().value;
     if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
     this.#entries.set(name, entry);

@@ -5,7 +5,7 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { lowerPriority } from '../platform/priority.ts';
@@ -158,7 +158,7 @@ export class ConsoleProcess {
           send(child, {
             type: 'answer',
             id: message.id,
-            failure: error instanceof Error ? error.message : String(error),
+            failure: messageOf(error),
           }),
       );
     }

@@ -4,6 +4,7 @@ import { statePaths } from '../config/paths.ts';
 import { errorCodeOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import { type Index, NO_RECORD, openIndex } from '../index/read.ts';
+import { HTTP_TOKEN } from '../network/http-syntax.ts';
 import { createMemoryFile } from '../platform/libc.ts';
 import type { LicenseeDocument } from '../policy/documents.ts';
 import { type Explanation, explain } from '../policy/explain.ts';
@@ -13,9 +14,6 @@ import { type Evidence, NO_EVIDENCE, type Verdict } from '../policy/types.ts';
 import type { DomainRecord } from '../record/types.ts';
 import { fileIdentity } from '../server/data-loader.ts';
 import { RecordEvidence } from '../server/record-evidence.ts';
-
-/** An HTTP method, as a caller may send it. */
-const METHOD = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}$/;
 
 /** What an entry of a licensee's policy would do. */
 export interface Proposal {
@@ -39,7 +37,7 @@ export interface TriedVerdict {
   readonly policy: Policy;
 }
 
-/** Judges with the index that is served and the policy that is configured, opened anew when they change. */
+/** Judges with the index that is served and the policy that is configured, opened again when they change. */
 export class Judge {
   readonly #config: Config;
   #index: { readonly identity: string; readonly index: Index | undefined } | undefined;
@@ -68,7 +66,7 @@ export class Judge {
       throw new PagegateError(code, code === 'bad_input' ? remedyFor(target.problem) : undefined);
     }
     const method = methodText === '' ? 'GET' : methodText.toUpperCase();
-    if (!METHOD.test(method)) throw new PagegateError('bad_method');
+    if (!HTTP_TOKEN.test(method)) throw new PagegateError('bad_method');
     const index = this.#currentIndex();
     const policy = this.#currentPolicy();
     const own = index && new RecordEvidence(index, target, this.#config.index.subdomains);
@@ -120,7 +118,7 @@ export class Judge {
     }
   }
 
-  /** The index that is served; opened anew when it was replaced. */
+  /** The index that is served; opened again when it was replaced. */
   #currentIndex(): Index | undefined {
     const path = statePaths(this.#config).indexFile;
     const identity = fileIdentity(path);

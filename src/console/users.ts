@@ -1,7 +1,7 @@
 /** Users of the console, for the command line. */
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { withBrackets } from '../network/address.ts';
+import { isLoopback, withBrackets } from '../network/address.ts';
 import { currentUser } from '../platform/user.ts';
 import type { UserRole } from './store/roles.ts';
 import { ConsoleStore } from './store/store.ts';
@@ -12,12 +12,23 @@ export type { UserRole } from './store/roles.ts';
 /** Where the console said that it listens. */
 export const ADDRESS_FACT = 'address';
 
-/** The console's address for a browser on this host, or by its first name. */
-export function consoleUrl({ console, tls }: Config, port: number): string {
-  const [name] = console.names;
-  const scheme = tls.certificate_file === null ? 'http' : 'https';
-  return `${scheme}://${name ?? withBrackets(console.host)}:${port}${console.base_path}`;
+/** Whether the console speaks TLS itself. On loopback it does not: a proxy comes there, a tunnel, or a browser of this host, which no certificate names. */
+export const speaksTls = ({ console }: Config): boolean => !isLoopback(console.host);
+
+/** The console's address for a browser: by its first name where it has one. */
+export function consoleUrl(config: Config, port: number): string {
+  const { host, names, base_path } = config.console;
+  if (speaksTls(config)) {
+    const [name = host] = [...names, ...config.tls.names];
+    return `https://${withBrackets(name)}:${port}${base_path}`;
+  }
+  // A name of a console on loopback is that of the proxy before it. Browsers take its cookies over TLS alone.
+  const [proxy] = names;
+  return proxy === undefined ? `http://${withBrackets(host)}:${port}${base_path}` : `https://${proxy}${base_path}`;
 }
+
+/** A link that signs in, at a console's address. */
+export const linkAt = (address: string, token: string): string => `${address}sign-in/link?token=${token}`;
 
 /** A user, and a link that signs it in once. */
 export interface Invitation {
@@ -70,7 +81,7 @@ export class ConsoleUsers {
     const { port } = this.#config.console;
     // Where the port is chosen at the start, the running console has written down which.
     const address = port === 0 && typeof known === 'string' ? known : consoleUrl(this.#config, port);
-    return `${address}sign-in/link?token=${token}`;
+    return linkAt(address, token);
   }
 
   close(): void {

@@ -10,7 +10,7 @@ import { HOST_CHECKS } from './host-checks.ts';
 import { STATE_CHECKS } from './installation-checks.ts';
 
 /**
- * Runs all checks for a configuration that could be read. Root runs them with the rights of the user whose the state directory is: the
+ * Runs all checks for a configuration that could be read. Root runs them with the rights of the owner of the state directory: the
  * server is that user, and what root may read says nothing about it.
  *
  * @param readAgain the configuration, read with those rights
@@ -46,7 +46,7 @@ function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
     return giveBack;
   } catch {
     giveBack();
-    const found = `user ${uid}, whose the state directory is, cannot read the program in ${PROGRAM}`;
+    const found = `user ${uid}, who owns the state directory, cannot read the program in ${PROGRAM}`;
     return problem(
       found,
       'A server of that user does not start: move the program, or let everybody read its folder. The checks below see less.',
@@ -56,7 +56,7 @@ function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
 
 const PROGRAM = dirname(dirname(import.meta.dirname));
 
-/** The user whose the state directory is, where root looks and it is another one. */
+/** The owner of the state directory, if this process is root and the owner is not. */
 function otherOwner(stateDir: string): Stats | undefined {
   if (process.geteuid?.() !== 0) return undefined;
   try {

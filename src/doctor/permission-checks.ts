@@ -1,4 +1,4 @@
-/** Who may change or read what the program keeps. Whoever may write a folder may put something else in the place of each file in it. */
+/** Who may change or read what the program keeps. Whoever can write a folder can replace every file in it. */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -172,7 +172,7 @@ async function checkPermissions(config: Config): Promise<CheckOutcome | readonly
   }
   const useless = await unusable(state_dir, stats);
   if (useless !== undefined) return useless;
-  // Root looks on behalf of the server's user, whose the state directory is.
+  // Root checks on behalf of the server's user, the owner of the state directory.
   const user = process.geteuid?.() ?? 0;
   const owners = new Set([0, user === 0 ? stats.uid : user]);
   const { ledgerKeyFile, ledgerFile } = statePaths(config);

@@ -1,8 +1,8 @@
 /** The small files of a drop, read without trust: whole, or not at all. */
-
 import { join } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { fromSystem, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { replaceDurable } from '../platform/durable-files.ts';
 import { readSmallFileIfAny } from '../platform/small-file.ts';
 
 /** Names of the small files of a drop. */
@@ -37,4 +37,15 @@ export function readManifestBytes(drop: string): Buffer {
   const bytes = readDropFile(drop, MANIFEST_FILE, MANIFEST_MAX_BYTES);
   if (bytes === undefined) throw new PagegateError('manifest_missing', `Looked for ${join(drop, MANIFEST_FILE)}.`);
   return bytes;
+}
+
+/** Writes a file of a drop (vendor side), whole or not at all; returns its path. @throws PagegateError drop_not_written */
+export function writeDropFile(drop: string, name: string, text: string): string {
+  const path = join(drop, name);
+  try {
+    replaceDurable(path, text, 0o644);
+    return path;
+  } catch (error) {
+    throw fromSystem('drop_not_written', path, error);
+  }
 }

@@ -1,9 +1,9 @@
 /** Cuts a stream of bytes into blocks of whole lines, in memory that somebody else gives, so that another thread can take them. */
-import { LINE_MAX_BYTES } from '../record/entry.ts';
+import { CARRY_MAX_BYTES } from './line-splitter.ts';
 
 const LF = 0x0a;
 /** Of a line that is longer than a block; it stays one that is too long. */
-const KEPT_BYTES = LINE_MAX_BYTES + 2;
+const KEPT_BYTES = CARRY_MAX_BYTES + 1;
 
 /** Lines that lie one after the other. */
 export interface LineBlock<Space> {

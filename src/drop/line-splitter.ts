@@ -13,8 +13,8 @@ export interface LineSink {
 
 const LF = 0x0a;
 const CR = 0x0d;
-/** A line may end with a carriage return that is not its own. */
-const CARRY_MAX_BYTES = LINE_MAX_BYTES + 1;
+/** A line may begin with a byte order mark, and end with a carriage return, that are not its own. */
+export const CARRY_MAX_BYTES: number = 3 + LINE_MAX_BYTES + 1;
 
 /** Feeds a sink; `push` every chunk, then `end`. */
 export class LineSplitter {

@@ -2,9 +2,8 @@
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable-files.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../record/vocabulary.ts';
-import { MANIFEST_FILE } from './drop-files.ts';
+import { MANIFEST_FILE, writeDropFile } from './drop-files.ts';
 import { LineSplitter } from './line-splitter.ts';
 import { DROP_FORMAT, type DropPart, type Manifest, parseManifest } from './manifest.ts';
 import { checkUnpackedSize, partFailure } from './part-reader.ts';
@@ -108,12 +107,7 @@ export async function makeManifest(
     files.push(await describePart(folder, name, options.signal));
   }
   const { manifest, text } = textOf(facts, files);
-  const path = join(folder, MANIFEST_FILE);
-  try {
-    replaceDurable(path, text, 0o644);
-  } catch (error) {
-    throw fromSystem('drop_not_written', path, error);
-  }
+  writeDropFile(folder, MANIFEST_FILE, text);
   return manifest;
 }
 

@@ -15,7 +15,6 @@ import { recordsMax } from './unpack/part-limits.ts';
 
 export const DROP_FORMAT = 'pagegate-drop/1';
 
-/** One part of a drop. */
 export interface DropPart {
   /** A plain file name beside the manifest. */
   readonly name: string;
@@ -23,7 +22,7 @@ export interface DropPart {
   readonly bytes: number;
   /** Lines that are not blank. */
   readonly records: number;
-  /** Of the file as delivered, lower-case hexadecimal. */
+  /** SHA-256 of the file as delivered, in lower-case hexadecimal. */
   readonly sha256: string;
 }
 

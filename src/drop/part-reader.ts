@@ -1,12 +1,12 @@
 /** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
 import { join } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import type { DropPart } from './manifest.ts';
 import { framesMax, unpackedMaxBytes } from './unpack/part-limits.ts';
-import { type OnBytes, PartSource } from './unpack/part-source.ts';
+import { type PartReadOptions, PartSource } from './unpack/part-source.ts';
 import { isPacked, UnpackError, unpackedChunks } from './unpack/unpack.ts';
 
-export type { OnBytes } from './unpack/part-source.ts';
+export type { PartReadOptions } from './unpack/part-source.ts';
 export { isPacked } from './unpack/unpack.ts';
 
 /** What an unpacker's problem is called. */
@@ -26,13 +26,13 @@ const UNPACK_CODES = {
  * @throws PagegateError drop_part_checksum at its end
  * @throws PagegateError drop_part_missing, drop_file_kind where it cannot be read
  */
-export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes): AsyncGenerator<Buffer> {
+export async function* readPart(drop: string, part: DropPart, options?: PartReadOptions): AsyncGenerator<Buffer> {
   const cap = unpackedMaxBytes(part);
   let source: PartSource | undefined;
   let sizeBytes = 0;
   let got = '';
   try {
-    const opened = new PartSource(join(drop, part.name), onBytes);
+    const opened = new PartSource(join(drop, part.name), options);
     source = opened;
     for await (const chunk of unpackedChunks(part.name, () => opened.next(), framesMax(part))) {
       sizeBytes += chunk.length;
@@ -51,7 +51,7 @@ export async function* readPart(drop: string, part: DropPart, onBytes?: OnBytes)
 /** What reading a part failed with, by the codes that `readPart` lists. */
 export function partFailure(name: string, error: unknown): unknown {
   if (error instanceof PagegateError) return error;
-  const reason = error instanceof Error ? error.message : String(error);
+  const reason = messageOf(error);
   const code = error instanceof UnpackError ? UNPACK_CODES[error.problem] : 'drop_part_missing';
   return new PagegateError(code, `${name}: ${reason}.`, { part: name }, { cause: error });
 }

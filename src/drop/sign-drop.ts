@@ -1,11 +1,10 @@
 /** The vendor's side: the signature over the manifest of a finished drop. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
-import { fromSystem, PagegateError } from '../errors.ts';
-import { replaceDurable } from '../platform/durable-files.ts';
+import { PagegateError } from '../errors.ts';
 import { parseEd25519Key } from '../platform/ed25519.ts';
 import { readSignatureFile } from './check-drop.ts';
-import { SIGNATURE_FILE } from './drop-files.ts';
+import { SIGNATURE_FILE, writeDropFile } from './drop-files.ts';
 import { signatureFileProblem, signManifest } from './signature.ts';
 
 /**
@@ -37,10 +36,5 @@ export function writeSignature(drop: string, manifestBytes: Uint8Array, key: Key
   const text = [...kept, line, ''].join('\n');
   const problem = signatureFileProblem(text);
   if (problem !== undefined) throw new PagegateError('drop_signature_file', `${path}: ${problem}.`, { path });
-  try {
-    replaceDurable(path, text, 0o644);
-  } catch (error) {
-    throw fromSystem('drop_not_written', path, error);
-  }
-  return path;
+  return writeDropFile(drop, SIGNATURE_FILE, text);
 }

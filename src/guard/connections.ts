@@ -10,7 +10,7 @@ export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socke
   readonly lookup?: LookupFunction | undefined;
 }
 
-/** A name led to an address that is not permitted. */
+/** A name led to an address that is not permitted: what undici's lookup can say, which is made before there is a URL. */
 class InsideError extends Error {
   readonly address: string;
 
@@ -27,7 +27,7 @@ class InsideError extends Error {
 function checkedLookup(
   guard: Guard,
   lookup: LookupFunction = systemLookup as LookupFunction,
-  refuse: (address: string) => Error = (address) => new InsideError(address),
+  refuse: (address: string) => Error,
 ): LookupFunction {
   return (name, wanted, found) => {
     lookup(name, { ...wanted, all: true }, (error, result, family) => {
@@ -40,26 +40,6 @@ function checkedLookup(
   };
 }
 
-type Callback = (error: Error | null, socket: Socket | null) => void;
-
-/** Runs `open` for a host, and hands on the socket only if its address is permitted. */
-function connectChecked(guard: Guard, url: string, host: string, open: (done: Callback) => void, done: Callback): void {
-  const refuse = (address: string): void => done(refusalOf(guard, url, host, address), null);
-  // A host that is an address is never looked up.
-  if (isIP(host) !== 0 && !guard.addresses.permits(host, host)) refuse(host);
-  else {
-    open((error, socket) => {
-      const address = socket?.remoteAddress ?? 'unknown';
-      if (error instanceof InsideError) refuse(error.address);
-      else if (error !== null || guard.addresses.permits(host, address)) done(error, socket);
-      else {
-        socket?.destroy();
-        refuse(address);
-      }
-    });
-  }
-}
-
 /** Never throws, because nobody could catch it here: a refusal that cannot be reported is the failure of its report. */
 function refusalOf(guard: Guard, url: string, host: string, address: string): Error {
   try {
@@ -69,15 +49,30 @@ function refusalOf(guard: Guard, url: string, host: string, address: string): Er
   }
 }
 
+type Callback = (error: Error | null, socket: Socket | null) => void;
+
 /** undici's connector, within the guard's limits. */
 export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOptions): buildConnector.connector {
-  const open = buildConnector({ ...options, lookup: checkedLookup(guard, lookup) } as buildConnector.BuildOptions);
+  const checked = checkedLookup(guard, lookup, (address) => new InsideError(address));
+  const open = buildConnector({ ...options, lookup: checked } as buildConnector.BuildOptions);
   return (request, callback) => {
     const url = `${request.protocol}//${request.host ?? request.hostname}/`;
     const host = withoutBrackets(request.hostname);
-    connectChecked(guard, url, host, (done) => open(request, done as buildConnector.Callback), callback as Callback);
+    const done = callback as Callback;
+    const refuse = (address: string): void => done(refusalOf(guard, url, host, address), null);
+    if (isInside(guard, host)) return refuse(host);
+    open(request, ((error, socket) => {
+      const address = socket?.remoteAddress ?? 'unknown';
+      if (error instanceof InsideError) return refuse(error.address);
+      if (error !== null || guard.addresses.permits(host, address)) return done(error, socket);
+      socket?.destroy();
+      refuse(address);
+    }) as Callback as buildConnector.Callback);
   };
 }
+
+/** Whether a host is an address that is not permitted: it is never looked up. */
+const isInside = (guard: Guard, host: string): boolean => isIP(host) !== 0 && !guard.addresses.permits(host, host);
 
 /**
  * A TCP connection to the host and port of a URL.
@@ -88,14 +83,10 @@ export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction):
   const host = withoutBrackets(url.hostname);
   const port = Number(url.port) || (url.protocol === 'https:' ? 443 : 80);
   return new Promise((resolve, reject) => {
-    const open = (done: Callback): void => {
-      const socket = connect({ host, port, lookup: checkedLookup(guard, lookup) });
-      socket.once('error', (error) => done(error, null)).once('connect', () => done(null, socket));
-    };
-    connectChecked(guard, url.href, host, open, (error, socket) => {
-      if (socket === null) reject(error);
-      else resolve(socket);
-    });
+    const socket = openChecked(guard, url, lookup, (checked) => connect({ host, port, lookup: checked }));
+    if (socket instanceof Error) return reject(socket);
+    // One that was refused is connected, too, and destroyed already.
+    socket.once('error', reject).once('connect', () => !socket.destroyed && resolve(socket));
   });
 }
 
@@ -111,7 +102,7 @@ export function openChecked(
 ): Socket | Error {
   const host = withoutBrackets(url.hostname);
   const refuse = (address: string): Error => refusalOf(guard, url.href, host, address);
-  if (isIP(host) !== 0 && !guard.addresses.permits(host, host)) return refuse(host);
+  if (isInside(guard, host)) return refuse(host);
   const socket = open(checkedLookup(guard, lookup, refuse));
   // Ahead of whoever writes to the socket, or begins TLS on it.
   socket.prependOnceListener('connect', () => {

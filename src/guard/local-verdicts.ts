@@ -41,6 +41,8 @@ const NOT_PLAIN = /[^\x21-\x7e]|xn--|^(?:[^/?#]*\/\/)?[^/?#\\]*%/i;
 interface KnownRecord {
   /** Undefined where the domain is not classified. */
   readonly facts: DomainFacts | undefined;
+  /** The domain whose record the server answers with: itself or, where the server is set so, one above it. */
+  readonly domain: string;
   readonly untilMs: number;
 }
 
@@ -55,7 +57,7 @@ function readExported(file: string): ExportedPolicy {
     return JSON.parse(text) as ExportedPolicy;
   } catch (cause) {
     const found = text === '' ? 'it is empty' : 'it is no JSON';
-    throw new Error(`${file}: ${found}; write it anew with "pagegate policy export"`, { cause });
+    throw new Error(`${file}: ${found}; export it again with "pagegate policy export"`, { cause });
   }
 }
 
@@ -65,7 +67,7 @@ function compileExported({ document }: ExportedPolicy): Policy {
     return compilePolicy({ ...document, warnings: [] });
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;
-    const message = 'the exported policy lacks a part: write it anew with "pagegate policy export" of this version';
+    const message = 'the exported policy lacks a part: export it again with "pagegate policy export" of this version';
     throw new Error(message, { cause: error });
   }
 }
@@ -115,7 +117,9 @@ export class LocalVerdicts implements LocalJudge {
     const evidence = new KnownEvidence(target, (key) => this.#find(key));
     try {
       const { verdict, layer, id, note } = evaluate(this.#policy, { url: target.url, method }, evidence);
-      return { verdict, layer, id, note, domain: target.key, found: this.#find(target.key)?.facts !== undefined, data };
+      const own = this.#find(target.key);
+      const domain = own?.domain ?? target.key;
+      return { verdict, layer, id, note, domain, found: own?.facts !== undefined || domain !== target.key, data };
     } catch (error) {
       if (error instanceof MissingError) return { missing: error.key, isOwn: error.key === target.key };
       throw error;
@@ -126,8 +130,9 @@ export class LocalVerdicts implements LocalJudge {
     const target = parseTarget(url);
     if ('problem' in target || !target.classifiable || answer.facts === undefined) return;
     // A domain above may have answered: then this one is not classified, and that one is.
-    this.#keep(target.key, answer.found && answer.domain === target.key ? answer.facts : undefined);
-    if (answer.found && answer.domain !== target.key) this.#keep(answer.domain, answer.facts);
+    const { domain, found, facts } = answer;
+    this.#keep(target.key, found && domain === target.key ? facts : undefined, domain);
+    if (found && domain !== target.key) this.#keep(domain, facts, domain);
   }
 
   forget(): void {
@@ -141,11 +146,11 @@ export class LocalVerdicts implements LocalJudge {
     return undefined;
   }
 
-  #keep(key: string, facts: DomainFacts | undefined): void {
+  #keep(key: string, facts: DomainFacts | undefined, domain: string): void {
     this.#records.delete(key);
     // The oldest goes first: a map keeps the order of insertion.
     if (this.#records.size >= this.#entriesMax) this.#records.delete(this.#records.keys().next().value!);
-    this.#records.set(key, { facts, untilMs: performance.now() + this.#lifetimeMs });
+    this.#records.set(key, { facts, domain, untilMs: performance.now() + this.#lifetimeMs });
   }
 }
 

@@ -9,7 +9,7 @@ import { withBrackets, withoutBrackets } from '../network/address.ts';
 import { http, https } from '../platform/http.ts';
 import { openChecked } from './connections.ts';
 import type { Guard } from './guard.ts';
-import { endUnsent, type HeldRequest, headOf, keepToLength, lengthFaultIn, tellOfDestroy } from './request/held.ts';
+import { endUnsent, endWhenDestroyed, type HeldRequest, headOf, keepToLength, lengthFaultIn } from './request/held.ts';
 import { isSentAsJudged, readRequestTarget } from './request/target.ts';
 
 /** Options by which a connection goes elsewhere than to the host and port of a URL. */
@@ -74,7 +74,7 @@ function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOpti
     }
 
     override addRequest(request: HeldRequest, given: Given): void {
-      const release = tellOfDestroy(request);
+      const release = endWhenDestroyed(request);
       keepToLength(request);
       const judged = headOf(request).then((head) => judge(guard, this.protocol, head, given));
       judged
@@ -109,11 +109,11 @@ async function judge(guard: Guard, protocol: string, head: string, given: Given)
     field.slice(field.indexOf(':') + 1).trim(),
   ]);
   const values = (wanted: string) => headers.filter(([name]) => name.toLowerCase() === wanted);
-  const upgrade = values('upgrade').length > 0 ? 'any' : undefined;
+  const upgrade = values('upgrade').length > 0;
   const origin = `${protocol}//${withBrackets(given.host)}:${given.port}`;
   const refuse = (id: 'request_target' | 'ambiguous_path' | 'host_header') => guard.refuse(origin + path, method, id);
   if (given.socketPath !== undefined && given.socketPath !== null) throw refuse('request_target');
-  const target = readRequestTarget({ origin, path, method, headers: headers.flat(), upgrade } as never);
+  const target = readRequestTarget({ origin, path, method, headers: headers.flat(), upgrade });
   if (typeof target === 'string') throw refuse(target);
   // Sites choose by it; Node.js sends it unless told otherwise.
   if (values('host').length !== 1) throw refuse('host_header');

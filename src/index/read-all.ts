@@ -67,7 +67,7 @@ export class IndexScan {
   readonly #payloadSize: number;
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
-  /** Of the bucket's records: fingerprints and length codes, and where the next one begins. */
+  /** Fingerprints and length codes of the bucket's records, and where the next one begins. */
   readonly #fingerprints: Uint8Array = new Uint8Array(256);
   readonly #lengths: Uint8Array = new Uint8Array(256);
   #offset = 0;
@@ -92,7 +92,7 @@ export class IndexScan {
   }
 
   /**
-   * Goes to the next bucket, before its first record; false behind the last one.
+   * Goes to the next bucket, before its first record; false after the last one.
    *
    * @throws PagegateError record_corrupt, index_changed
    */
@@ -131,7 +131,7 @@ export class IndexScan {
   }
 
   /**
-   * Goes to the next record of the bucket; false behind the last one.
+   * Goes to the next record of the bucket; false after the last one.
    *
    * @throws PagegateError record_corrupt, index_changed
    */

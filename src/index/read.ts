@@ -298,7 +298,7 @@ export class Index {
 
   /**
    * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
-   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to seven bytes behind what is written are overwritten too.
+   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to seven bytes after what is written are overwritten too.
    */
   writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
     return this.#write('writeHead', handle, out, at);
@@ -329,11 +329,8 @@ export class Index {
   }
 
   /** Reads the whole index into memory. `onProgress` gets the bytes done and the bytes in all. */
-  async warm(
-    onProgress: (doneBytes: number, totalBytes: number) => void = () => {},
-    signal?: AbortSignal,
-  ): Promise<void> {
-    await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes), signal);
+  async warm(onProgress: (doneBytes: number, totalBytes: number) => void = () => {}): Promise<void> {
+    await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes));
   }
 
   /**

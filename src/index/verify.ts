@@ -56,7 +56,7 @@ export interface VerifyOptions {
 
 const DAMAGES_MAX = 20;
 const BUCKETS_PER_TURN = 8192;
-/** To start a thread, and to have its code compiled anew, takes about as long as to decode so many records. */
+/** Starting a thread, whose code is compiled again, takes about as long as decoding so many records. */
 const RECORDS_WORTH_A_THREAD = 500_000;
 
 /**

@@ -64,7 +64,7 @@ function notAField(name: string, parent: ErrorObject['parentSchema']): string {
   return `has ${shortJson(name)}, which is not one of its fields${didYouMean(name, known)}`;
 }
 
-/** Of alternatives that only say which field must be there. */
+/** What is wrong if every alternative only says which field must be there. */
 function missingOf(schema: unknown): string | undefined {
   const names = (schema as readonly { readonly required?: readonly string[] }[]).map(({ required = [] }) => required);
   return names.every(({ length }) => length === 1) ? `must have one of ${names.flat().join(', ')}` : undefined;

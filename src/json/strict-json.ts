@@ -73,7 +73,7 @@ function read(bytes: Uint8Array): { readonly value: unknown } | { readonly probl
     return { problems: [`line ${line}, column ${column}: ${message}`] };
   }
   if (source.repeated.length === 0) return source;
-  // Of a name that is there three times the last line counts.
+  // If a name is there three times, the last line counts.
   const repeated = new Map(source.repeated.map(({ pointer, line }) => [pointer, line]));
   return { problems: [...repeated].map(([at, line]) => `${fieldPath(at)} is set more than once (line ${line})`) };
 }
@@ -155,7 +155,7 @@ class Reading {
   readonly #text: string;
   readonly #firstLine: number;
   readonly #keepsPlaces: boolean;
-  /** Of the objects that are open, the outermost first. */
+  /** Names seen in the objects that are open, the outermost first. */
   readonly #names: Set<string>[] = [];
   #depth = 0;
 

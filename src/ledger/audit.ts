@@ -8,7 +8,7 @@ export interface AuditEntry {
   /** Seconds since 1970. */
   readonly at: number;
   readonly actor: string;
-  /** The word for what was done; behind a space a note, such as a payment's reference. */
+  /** The word for what was done; after a space a note, such as a payment's reference. */
   readonly action: string;
   readonly account: string | null;
   /** The account and its keys' states as JSON; null where there was none. */
@@ -69,7 +69,7 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['knownFrom', 'known_from'],
 ]);
 
-/** Of these, what is kept is a second since 1970. */
+/** Columns of these whose value is a second since 1970. */
 const TIMES = new Set(['anchor', 'createdAt', 'expiresAt', 'last_seen_at', 'revokedAt']);
 
 /** The word for what was done and its note apart, so that programs can compare the word; the note is null where there is none. */

@@ -1,5 +1,6 @@
 /** What an operator sees and does of a fleet. */
 import { PagegateError } from '../errors.ts';
+import { touchAccounts } from './accounts/correction.ts';
 import type { Ledger } from './ledger.ts';
 import { parseEngineUrl } from './postgres/engine.ts';
 import {
@@ -35,7 +36,7 @@ export interface NodeView {
   readonly generation: string;
   /** Lookups that it may spend without asking, in all present cycles. */
   readonly held: number;
-  /** Changes of accounts that it has not taken over. */
+  /** Accounts with a change that it has not taken over. */
   readonly behind: number;
 }
 
@@ -63,7 +64,8 @@ export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number
   const nodes = await store.rows<NodeView>(
     `SELECT id, name, floor(seen_at)::int8 AS seen, program, generation,
        CASE WHEN retired_at IS NOT NULL THEN 'retired' WHEN session = '' THEN 'stopped' WHEN ${isHeardWithin('?')} THEN 'live' ELSE 'silent' END AS state,
-       ${HELD_LOOKUPS} AS held, greatest(0, (SELECT l.revision FROM ledger l) - revision) AS behind
+       ${HELD_LOOKUPS} AS held, (SELECT count(*) FROM (SELECT id FROM accounts WHERE revision > nodes.revision
+         UNION SELECT account_id FROM api_keys WHERE revision > nodes.revision) AS changed) AS behind
      FROM nodes ORDER BY retired_at IS NOT NULL, name, id`,
     maxStalenessSeconds,
   );
@@ -80,7 +82,7 @@ export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number
 }
 
 /**
- * Gives a node up for good: should it come back, it begins anew. What it held stays used, unless the operator knows that it was not spent.
+ * Gives a node up for good: should it come back, it starts over. What it held stays used, unless the operator knows that it was not spent.
  *
  * @param wanted the node's name or id.
  * @param giveBack gives what it had not reported as spent back to the accounts.
@@ -116,6 +118,10 @@ export async function retireNode(
       'SELECT coalesce(sum(granted - spent), 0)::int8 AS lookups FROM grants WHERE node = ?',
       node.id,
     );
+    if (giveBack) {
+      await touchAccounts(sql, 'id IN (SELECT account_id FROM grants WHERE node = ? AND granted > spent)', node.id);
+      await sql.run('UPDATE ledger SET revision = revision + 1');
+    }
     await sql.run(
       giveBack
         ? 'UPDATE grants SET granted = spent WHERE node = ?'

@@ -11,6 +11,7 @@ import {
   keysByAccount,
   requireLastingKey,
   setState,
+  stateHash,
 } from './accounts/account-rows.ts';
 import { type Correction, checkCorrectionNote, requestCorrection } from './accounts/correction.ts';
 import { type IssuedKey, KeyIssuer } from './accounts/key-issuer.ts';
@@ -32,6 +33,8 @@ export interface LedgerOptions {
   readonly actor?: string;
   /** The API key that changes are made with. One that is about to end, because it was rotated elsewhere, changes nothing. */
   readonly actingKeyId?: number;
+  /** What {@link Ledger.stateOf} said of the account that is to be changed: where it was changed since, nothing is done. */
+  readonly expectedState?: string;
   /** Reads the catalog, where a plan is chosen; the shipped one unless told otherwise. */
   readonly plans?: () => readonly Plan[];
 }
@@ -66,6 +69,7 @@ const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
 /** A rotated key may stay valid beside its successor for at most this long, in seconds. */
 const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
+const VALID_KEYS_MAX = LIMITS.validKeys.value;
 
 /** A line of the audit table. */
 interface AuditLine {
@@ -84,6 +88,7 @@ export class Ledger {
   readonly #keys: KeyIssuer;
   readonly #actor: string;
   readonly #actingKeyId: number | undefined;
+  readonly #expectedState: string | undefined;
   readonly #plans: () => readonly Plan[];
   /** Servers that did not follow the latest change in time. */
   #unreached: readonly string[] = [];
@@ -94,6 +99,7 @@ export class Ledger {
     this.#keys = new KeyIssuer(store, options.keyFile);
     this.#actor = (options.actor ?? 'unknown').slice(0, 64);
     this.#actingKeyId = options.actingKeyId;
+    this.#expectedState = options.expectedState;
     this.#plans = options.plans ?? loadPlans;
   }
 
@@ -213,7 +219,7 @@ export class Ledger {
    * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
    *
    * @param isKeyFileNew in a fleet, the nodes' file that seals API keys is another one from now on
-   * @throws PagegateError bad_overlap, account_not_found, account_state, bad_key_file, ledger_unavailable
+   * @throws PagegateError bad_overlap, too_many_keys, account_not_found, account_state, bad_key_file, ledger_unavailable
    */
   async rotateKey(name: string, overlapSeconds = 0, isKeyFileNew = false): Promise<IssuedKey> {
     if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_MAX_SECONDS) {
@@ -221,6 +227,9 @@ export class Ledger {
     }
     return this.#change('key.rotate', name, async (sql, moment) => {
       const account = await changeableAccount(sql, name);
+      const goOn = overlapSeconds === 0 ? [] : await currentKeys(sql, account.id, moment);
+      if (goOn.length >= VALID_KEYS_MAX)
+        throw new PagegateError('too_many_keys', `"${name}" has ${goOn.length} valid keys.`);
       const until = moment.seconds + overlapSeconds;
       await sql.run(
         `UPDATE api_keys SET expires_at = CASE WHEN expires_at < ? THEN expires_at ELSE ? END
@@ -292,6 +301,11 @@ export class Ledger {
   /** An account with its quota and keys. @throws PagegateError account_not_found, ledger_unavailable */
   async view(name: string): Promise<AccountView> {
     return (await this.#views([await existingAccount(this.store, name)]))[0]!;
+  }
+
+  /** What is expected of an account that is changed on the strength of a look at it, see {@link LedgerOptions}. @throws PagegateError ledger_unavailable */
+  async stateOf(name: string): Promise<string> {
+    return stateHash(this.store, name);
   }
 
   /** All accounts, by name. @throws PagegateError ledger_unavailable */
@@ -384,11 +398,13 @@ export class Ledger {
     if (moment.problem !== undefined) throw new PagegateError('ledger_clock', moment.problem);
     const { done, revision } = await this.store.transaction(async (sql) => {
       if (this.#actingKeyId !== undefined) await requireLastingKey(sql, name, this.#actingKeyId);
-      const before = await auditSnapshot(sql, name);
+      if (this.#expectedState !== undefined && (await stateHash(sql, name)) !== this.#expectedState)
+        throw new PagegateError('account_changed');
+      const before = await auditSnapshot(sql, name, moment);
       const result = await task(sql, moment);
       const { id: accountId } = await existingAccount(sql, name);
       const text = note === '' ? action : `${action} ${note}`;
-      const after = await auditSnapshot(sql, name);
+      const after = await auditSnapshot(sql, name, moment);
       await this.#writeAudit(sql, { action: text, at: moment.seconds, accountId, before, after });
       return { done: result, revision: await nextRevision(sql) };
     });

@@ -104,7 +104,7 @@ export class Meter {
   readonly #timeoutMs: number;
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
-  /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded anew in each process. */
+  /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded differently in each process. */
   readonly #known = new BoundedCache<string, KnownAccount>(KEYS_MAX);
   /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
   readonly #asked = new Set<number>();

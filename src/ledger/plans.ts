@@ -1,13 +1,16 @@
 /** The plan catalog: which monthly plans exist, and how many lookups each grants in a cycle. */
-import { lstatSync } from 'node:fs';
+import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { describePlace, describeSchemaError, pointerOf } from '../json/schema-problem.ts';
+import { SELDOM_USED_SCHEMA_OPTIONS } from '../json/shipped-schemas.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** The largest limit of a plan, in lookups a cycle; it stays well below the counter's 40 bits. */
+/** The largest limit of a plan, in lookups a cycle. */
 const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
 /** A hundred plans take some thousand bytes. */
 const FILE_MAX_BYTES = LIMITS.plansBytes.value;
@@ -23,25 +26,20 @@ export interface Plan {
 }
 
 const CATALOG = new URL('../../data/plans.json', import.meta.url);
+const SCHEMA = new URL('../../data/schema/plans.schema.json', import.meta.url);
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-function parsePlan(value: unknown, where: string): Plan {
-  const bad = (expected: string): never => {
-    throw new PagegateError('bad_plan_catalogue', `${where}: expected ${expected}.`);
-  };
-  if (!isRecord(value)) return bad('an object');
-  const { id, name, price_usd: priceUsd, lookups } = value;
-  if (typeof id !== 'string' || !/^[a-z][a-z0-9_]{0,31}$/.test(id)) return bad('"id" like pro_plus');
-  if (typeof name !== 'string' || name === '' || name.length > 64) return bad('"name" of 1 to 64 characters');
-  if (priceUsd !== null && !(typeof priceUsd === 'number' && priceUsd >= 0))
-    return bad('"price_usd" of 0 or more, or null');
-  const isLimit =
-    typeof lookups === 'number' && Number.isInteger(lookups) && lookups >= 1 && lookups <= PLAN_LOOKUPS_MAX;
-  if (lookups !== null && !isLimit) return bad(`"lookups" from 1 to ${PLAN_LOOKUPS_MAX}, or null`);
-  return { id, name, priceUsd, lookups };
+/** The file, as its schema has it. */
+interface Catalog {
+  readonly plans: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly price_usd: number | null;
+    readonly lookups: number | null;
+  }[];
 }
+
+/** Compiled with the first catalog that is read. */
+let validate: ValidateFunction<Catalog> | undefined;
 
 /**
  * Reads the catalog. An edit counts for subscriptions made after it; what runs keeps the limit recorded with it.
@@ -51,16 +49,20 @@ function parsePlan(value: unknown, where: string): Plan {
 export function loadPlans(file: string | URL = CATALOG): readonly Plan[] {
   const name = file instanceof URL ? fileURLToPath(file) : file;
   const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: FILE_MAX_BYTES });
-  const parsed = parseDocument(bytes, 'bad_plan_catalogue', name);
-  const rows =
-    isRecord(parsed) && parsed['version'] === 1 && Array.isArray(parsed['plans']) ? parsed['plans'] : undefined;
-  if (rows === undefined || rows.length === 0 || rows.length > 100) {
-    throw new PagegateError('bad_plan_catalogue', `${name}: expected "version": 1 and 1 to 100 "plans".`);
+  const catalog = parseDocument(bytes, 'bad_plan_catalogue', name);
+  validate ??= new Validator({ allowUnionTypes: true, verbose: true, ...SELDOM_USED_SCHEMA_OPTIONS }).compile<Catalog>(
+    JSON.parse(readFileSync(SCHEMA, 'utf8')),
+  );
+  if (!validate(catalog)) {
+    const [error] = validate.errors as [ErrorObject];
+    const place = pointerOf(error);
+    const what = `${name}: ${describePlace(place)} ${describeSchemaError(error)}.`;
+    throw new PagegateError('bad_plan_catalogue', what, { file: name, place });
   }
-  const plans = rows.map((row, i) => parsePlan(row, `${name}, plan ${i}`));
-  const ids = new Set(plans.map((plan) => plan.id));
-  if (ids.size !== plans.length) throw new PagegateError('bad_plan_catalogue', `${name}: two plans have the same id.`);
-  return plans;
+  const ids = new Set(catalog.plans.map(({ id }) => id));
+  if (ids.size !== catalog.plans.length)
+    throw new PagegateError('bad_plan_catalogue', `${name}: two plans have the same id.`);
+  return catalog.plans.map(({ price_usd: priceUsd, ...plan }) => ({ ...plan, priceUsd }));
 }
 
 /**

@@ -25,7 +25,7 @@ export interface CycleUsage {
   readonly used: number;
 }
 
-/** Of an account that has no meter yet. */
+/** Usage of an account that has no meter yet. */
 export const NO_USAGE: CycleUsage = { cycle: 0, used: 0 };
 
 /** What a client may know: exactly the quota fields of a 403. */

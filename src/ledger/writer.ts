@@ -17,9 +17,9 @@ import type { NearLimit } from './writer/near-limits.ts';
 
 /** What programs that use one ledger at the same time must agree on. */
 export interface LedgerVersions {
-  /** Of the ledger's tables. */
+  /** Version of the ledger's tables. */
   readonly ledger: number;
-  /** Of the shared counters. */
+  /** Version of the shared counters. */
   readonly counters: number;
 }
 

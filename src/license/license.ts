@@ -135,7 +135,6 @@ export interface LicenseTerms {
   readonly dataset: string;
   readonly entitlement: Entitlement;
   readonly licenseId?: string;
-  readonly issued?: Date;
 }
 
 /**
@@ -153,7 +152,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
       format: FORMAT,
       license_id: terms.licenseId ?? randomUUID(),
       licensee: terms.licensee,
-      issued: (terms.issued ?? new Date()).toISOString(),
+      issued: new Date().toISOString(),
       dataset: terms.dataset,
       entitlement:
         entitlement.kind === 'frozen' ? { frozen: entitlement.manifests } : { refreshes_until: entitlement.until },

@@ -39,7 +39,7 @@ export function writeDurable(path: string, content: string | Uint8Array, mode: n
 export function replaceDurable(path: string, content: string | Uint8Array, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   try {
-    // Of a process that was killed and had this one's number, as it is the rule in containers.
+    // Left by a process that was killed and had the same process id, as is usual in containers.
     rmSync(temporary, { force: true });
     writeDurable(temporary, content, mode);
     renameDurable(temporary, path);

@@ -14,7 +14,6 @@ const PROT_READ = 1;
 const PROT_WRITE = 2;
 const MAP_SHARED = 1;
 const MAP_FAILED = 0xffff_ffff_ffff_ffffn;
-const LOCK_SHARED = 1;
 const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
 export const PAGE_SIZE_BYTES = 4096;
@@ -91,9 +90,9 @@ export function dropCached(fd: number, offset: number, sizeBytes: number): void 
   posixFadvise(fd, offset, sizeBytes, FADVISE_DONT_NEED);
 }
 
-/** Takes an advisory lock on an open file without waiting, until the file is closed; false when another open file description holds it. */
-export function lockFile(fd: number, mode: 'shared' | 'exclusive'): boolean {
-  return flock(fd, (mode === 'shared' ? LOCK_SHARED : LOCK_EXCLUSIVE) | LOCK_NON_BLOCKING) === 0;
+/** Takes an exclusive advisory lock on an open file without waiting, until the file is closed; false when another open file description holds it. */
+export function lockFile(fd: number): boolean {
+  return flock(fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0;
 }
 
 /** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
@@ -112,7 +111,7 @@ export function createMemoryFile(text: string): { readonly path: string; close()
 
 /**
  * Why this process may not read, change and enter a folder, as the system's code (`EACCES`, `EROFS`); undefined where it may. `access` of
- * Node.js asks for the real user, which is root also where root has taken the rights of another one.
+ * Node.js asks for the real user, which is root even if root has taken the rights of another user.
  */
 export function folderAccessError(folder: string): string | undefined {
   if (eaccess(folder, constants.R_OK | constants.W_OK | constants.X_OK) === 0) return undefined;

@@ -73,7 +73,7 @@ export function listeningSockets(port: number): number[] {
       if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, value, [value.length]) !== 0 || value.readInt32LE(0) !== 1)
         return false;
       const address = Buffer.alloc(SOCKET_ADDRESS_MAX_BYTES);
-      // In both families the port stands behind the family.
+      // In both families the port follows the family.
       const isRead = getsockname(fd, address, [address.length]) === 0;
       return isRead && address.readUInt16LE(0) !== AF_UNIX && address.readUInt16BE(2) === port;
     });

@@ -70,12 +70,12 @@ export class Thread {
     this.#thread.on('exit', () => this.#fail(new Error('a worker thread ended')));
   }
 
-  /** What is in `transfer` is passed without a copy. A call that awaits something in its thread must be answered before the next. */
-  call<T>(call: unknown, transfer: ArrayBuffer[] = []): Promise<T> {
+  /** A call that awaits something in its thread must be answered before the next. */
+  call<T>(call: unknown): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
       this.#pending.push({ resolve: resolve as (value: unknown) => void, reject });
-      this.#thread.postMessage(call, transfer);
+      this.#thread.postMessage(call);
     });
   }
 
@@ -107,16 +107,15 @@ export function answerCalls<Call>(answer: (call: Call) => Promise<CallResult>): 
 }
 
 /**
- * Gives tasks 0, 1, … `count - 1`, in the order of `order`, to whichever worker is free, and their results to `take`, in the same
- * order. No worker runs more than `ahead` tasks ahead of the result taken last. The first failure ends it.
+ * Gives tasks 0, 1, … `count - 1` to whichever worker is free, and their results to `take` in that order. No worker runs more than
+ * `ahead` tasks ahead of the result taken last. The first failure ends it.
  */
 export async function runInOrder<W, T>(
   workers: readonly W[],
-  order: readonly number[],
+  count: number,
   run: (worker: W, task: number) => Promise<T>,
-  take: (result: T, task: number) => Promise<void> | void,
-  signal?: AbortSignal,
-  ahead = Number.POSITIVE_INFINITY,
+  take: (result: T) => Promise<void> | void,
+  { signal, ahead = count }: { readonly signal: AbortSignal | undefined; readonly ahead?: number },
 ): Promise<void> {
   const results = new Map<number, T>();
   let begun = 0;
@@ -127,7 +126,7 @@ export async function runInOrder<W, T>(
     while (results.has(taken)) {
       const result = results.get(taken)!;
       results.delete(taken);
-      await take(result, order[taken]!);
+      await take(result);
       taken += 1;
       for (const go of wake.splice(0)) go();
     }
@@ -135,16 +134,16 @@ export async function runInOrder<W, T>(
   const drive = async (worker: W): Promise<void> => {
     for (;;) {
       signal?.throwIfAborted();
-      if (begun === order.length) return;
+      if (begun === count) return;
       if (begun - taken >= ahead) {
         await new Promise<void>((resolve) => {
           wake = [...wake, resolve];
         });
         continue;
       }
-      const place = begun;
+      const task = begun;
       begun += 1;
-      results.set(place, await run(worker, order[place]!));
+      results.set(task, await run(worker, task));
       taking = taking.then(takeReady);
       await taking;
     }

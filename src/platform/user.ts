@@ -1,4 +1,4 @@
-/** Who runs this process, and root in the place of another user. */
+/** Who runs this process, and how root acts as another user. */
 import { userInfo } from 'node:os';
 
 /**

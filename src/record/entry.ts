@@ -222,7 +222,7 @@ const depth = (error: ErrorObject): number => error.instancePath.split('/').leng
 
 // What UTF-8 looks like after somebody read it as Windows-1252, also lower-cased afterwards, or gave up on it: a letter that its first byte
 // becomes, and what its second one becomes. Most of the latter (symbols, and ƒ Œ œ Ÿ ÿ) follow no such letter in any name. Š š Ž ž do, as in
-// "příšera" and "Úžas"; they count behind first bytes of Greek, Cyrillic, Hebrew, Arabic and ã, and where a third byte follows.
+// "příšera" and "Úžas"; they count after first bytes of Greek, Cyrillic, Hebrew, Arabic and ã, and where a third byte follows.
 const CONTINUATION = '\u0080-\u00bf\u00ff\u0152\u0153\u0178\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122';
 const CARON = '[\u0160\u0161\u017d\u017e]';
 const MOJIBAKE = new RegExp(
@@ -245,11 +245,11 @@ function readDomain(given: string, diagnostics: Diagnostics): string | undefined
     if (!/^https?$/i.test(scheme[1]!)) return diagnostics.rejectLine('domain_scheme', given);
     host = host.slice(scheme[0].length);
   }
-  if (host.length > 1 && host.endsWith('/')) host = host.slice(0, -1);
-  else if (scheme !== null && host === '') return diagnostics.rejectLine('domain_empty', given);
+  const hasSlash = host.endsWith('/');
+  if (hasSlash) host = host.slice(0, -1);
   if (host.includes('@')) return diagnostics.rejectLine('domain_has_userinfo', given);
   if (/[/?#\\]/.test(host)) return diagnostics.rejectLine('domain_has_path', given);
-  if (scheme !== null || given.endsWith('/')) diagnostics.repair('domain_url_reduced');
+  if (scheme !== null || hasSlash) diagnostics.repair('domain_url_reduced');
   if (host.includes('%')) return diagnostics.rejectLine('domain_percent_encoded', given);
   const port = PORT.exec(host);
   if (port !== null) {

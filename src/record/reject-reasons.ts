@@ -1,7 +1,7 @@
 /** What a line of a drop can have wrong, by name. docs/drop-format.md explains each; a test holds the two together. */
 import type { HostProblem } from '../domain/host-key.ts';
 
-/** The whole line is rejected: the domain will not be found. */
+/** The whole line is rejected: the domain will not be found. Of several reasons that apply, the first of this list is told. */
 export const LINE_REASONS = [
   'line_too_long',
   'invalid_utf8',
@@ -16,16 +16,16 @@ export const LINE_REASONS = [
   'domain_has_path',
   'domain_percent_encoded',
   'domain_empty',
-  'domain_unparsable',
-  'domain_ip_address',
-  'domain_single_label',
-  'domain_too_long',
-  'domain_label_too_long',
-  'domain_empty_label',
-  'domain_edge_hyphen',
   'domain_control_character',
   'domain_forbidden_character',
   'domain_idn_invalid',
+  'domain_unparsable',
+  'domain_ip_address',
+  'domain_empty_label',
+  'domain_label_too_long',
+  'domain_too_long',
+  'domain_single_label',
+  'domain_edge_hyphen',
 ] as const satisfies readonly (`domain_${HostProblem}` | string)[];
 
 /** One page is rejected: its entry is kept without it. */

@@ -7,8 +7,6 @@ import { readFileSync } from 'node:fs';
 export interface IabCategory {
   /** IAB's own id: letters and digits, not always a number. */
   readonly id: string;
-  readonly parent: string | null;
-  readonly name: string;
   /** The names from the first tier down, joined by ` > `. */
   readonly path: string;
 }

@@ -2,7 +2,7 @@
 
 import type { Config } from '../config/config.ts';
 import { ledgerLocation, statePaths } from '../config/paths.ts';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import { openLedger } from '../ledger/open.ts';
 
 /** What became of a refresh or a rollback. */
@@ -35,6 +35,6 @@ export async function noteInAudit(
     return undefined;
   } catch (error) {
     if (error instanceof PagegateError && error.code === 'no_ledger') return undefined;
-    return `The audit has no line of it: ${error instanceof Error ? error.message : String(error)}`;
+    return `The audit has no line of it: ${messageOf(error)}`;
   }
 }

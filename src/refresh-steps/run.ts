@@ -80,8 +80,8 @@ export async function refreshFrom(
   }
 }
 
-/** A drop before anything is made of it. @throws PagegateError what `checkDrop` and reading the trusted keys throw */
-export const lookAtDrop = (config: Config, drop: string): CheckedDrop =>
+/** Checks a drop as a refresh would, and makes nothing of it. @throws PagegateError what `checkDrop` and reading the trusted keys throw */
+export const inspectDrop = (config: Config, drop: string): CheckedDrop =>
   checkDrop({ drop, trustedKeys: readDropKeys(config) });
 
 /** What a refresh has done, in sentences. */

@@ -1,6 +1,6 @@
 /** The steps of a refresh and a rollback: the verifier, the license, the notice to the running server. */
 import type { Config } from '../config/config.ts';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import { type ProgressView, shareOf } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
@@ -64,7 +64,7 @@ async function notifyServer(socket: string): Promise<ServerNotice> {
     return silent.length === 0 ? { server: 'told' } : { server: 'failed', reason: silent.join(', ') };
   } catch (error) {
     if (error instanceof PagegateError && error.code === 'server_not_running') return { server: 'not_running' };
-    return { server: 'failed', reason: error instanceof Error ? error.message : String(error) };
+    return { server: 'failed', reason: messageOf(error) };
   }
 }
 

@@ -1,4 +1,4 @@
-/** Numbers of generations: none is given twice, also when the generation that had it was removed. Clients cache by them. */
+/** Numbers of generations. None is used twice, even if its generation was removed: clients cache by them. */
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable-files.ts';

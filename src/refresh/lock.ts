@@ -26,7 +26,7 @@ export async function withStoreLock<T>(store: string, task: () => Promise<T>): P
     throw fromSystem('store_unavailable', store, error, { noSpaceCode: 'build_no_space' });
   }
   try {
-    if (!lockFile(handle.fd, 'exclusive')) {
+    if (!lockFile(handle.fd)) {
       const { buffer, bytesRead } = await handle.read(Buffer.alloc(HOLDER_MAX_BYTES), 0, HOLDER_MAX_BYTES, 0);
       const holder = buffer.toString('latin1', 0, bytesRead).trim();
       throw new PagegateError('refresh_busy', `Process ${holder || 'unknown'} holds ${path}.`, { holder });

@@ -9,7 +9,6 @@ const STALE_MS = 60_000;
 const FILE_MAX_BYTES = 4_096;
 const TEXT_MAX_LENGTH = 200;
 
-/** A refresh that runs. */
 export interface RunningRefresh extends Progress {
   readonly pid: number;
   /** RFC 3339. */

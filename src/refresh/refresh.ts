@@ -54,7 +54,7 @@ export interface BuildRequest {
   readonly signal: AbortSignal | undefined;
 }
 
-/** The parts of the house that a refresh drives; the command line puts the real ones in. */
+/** What a refresh calls in other modules; `refresh-steps` has the real ones, tests their own. */
 export interface RefreshSteps {
   /**
    * Builds the index file and verifies it. Returns what the generation's report keeps of it.
@@ -90,30 +90,27 @@ export interface RefreshOptions {
   readonly unsigned?: boolean;
   readonly rollback?: boolean;
   readonly otherDataset?: boolean;
-  /** Builds anew also what is served already, or was built before: another version of the program makes another index. */
+  /** Builds the drop even if it is served or was built before: another version of the program makes another index. */
   readonly rebuild?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface RefreshReport {
+/** What a refresh did; generation, drop and size are those of what is served now. */
+export interface RefreshReport
+  extends Pick<
+    GenerationReport,
+    'generation' | 'dataset' | 'revision' | 'created' | 'manifestSha256' | 'signedBy' | 'recordCount' | 'sizeBytes'
+  > {
   /** `unchanged` where the drop is what is already served, or was rolled back here. */
   readonly outcome: 'activated' | 'unchanged';
-  readonly generation: number;
-  readonly dataset: string;
-  readonly revision: number;
-  readonly created: string;
-  readonly manifestSha256: string;
-  readonly signedBy: string | null;
   /** True where an earlier, interrupted refresh had already built this generation. */
   readonly reused: boolean;
   readonly previousGeneration: number | null;
-  readonly recordCount: number;
-  /** Of what was served before; null where that is nothing, of another dataset, or cannot be read. */
+  /** Records of what was served before; null if that is nothing, of another dataset, or cannot be read. */
   readonly previousRecordCount: number | null;
-  readonly sizeBytes: number;
   readonly notice: ServerNotice;
   readonly prunedGenerations: readonly number[];
-  /** Where the drop was rolled back here, so that it is not served: what is told is then what is served instead. */
+  /** Set if the drop was rolled back here, so that it is not served; the report is then about what is served instead. */
   readonly withdrawn: WithdrawnManifest | null;
   /** Whether the generation that was rolled back is still kept. */
   readonly withdrawnIsKept: boolean;
@@ -124,7 +121,7 @@ export interface RefreshReport {
   readonly durationMs: number;
 }
 
-/** What is served, also where an index was put there by hand and has no report; undefined where it cannot be read. */
+/** What is served, even if the index was put there by hand and has no report; undefined if it cannot be read. */
 function identifyServed(served: Generation | undefined, steps: RefreshSteps): IndexIdentity | undefined {
   if (served === undefined) return undefined;
   try {
@@ -159,7 +156,7 @@ function checkIndex(index: IndexIdentity, drop: CheckedDrop): void {
   throw new PagegateError('drop_changed', what);
 }
 
-/** Refuses an index that nothing could be found in: it would replace a good one without a word. */
+/** Refuses an index without records: it would silently replace a good one. */
 function assertNotEmpty({ recordCount }: IndexIdentity, { manifest }: CheckedDrop, build: unknown): void {
   if (recordCount > 0) return;
   const lines = manifest.files.reduce((sum, part) => sum + part.records, 0);
@@ -250,6 +247,57 @@ function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
   return drop;
 }
 
+/** What the store holds when a refresh begins. */
+interface StoreBefore {
+  readonly generations: readonly Generation[];
+  readonly served: Generation | undefined;
+  /** What is served; undefined where that is nothing, or cannot be read. */
+  readonly identity: Pick<IndexIdentity, 'dataset' | 'revision' | 'manifestSha256' | 'recordCount'> | undefined;
+}
+
+/** The generation that is served when a refresh is done, and how that came about. */
+interface Activation extends Pick<RefreshReport, 'outcome' | 'reused' | 'withdrawn'> {
+  readonly served: GenerationReport;
+}
+
+const unchanged = (served: GenerationReport, withdrawn: WithdrawnManifest | null = null): Activation => ({
+  served,
+  outcome: 'unchanged',
+  reused: true,
+  withdrawn,
+});
+
+/** Builds the drop, or takes what an interrupted refresh finished, and switches to it, unless the drop is served or was rolled back. */
+async function activate(
+  drop: CheckedDrop,
+  { generations, served, identity }: StoreBefore,
+  options: RefreshOptions,
+  steps: RefreshSteps,
+): Promise<Activation> {
+  const { store } = options;
+  const { manifestSha256 } = drop;
+  const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
+  const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
+  // After an upgrade the program may be unable to read the served index. The same drop, brought again by the timer, is then built again.
+  const mustBuild = options.rebuild === true || (same !== undefined && identifyServed(served, steps) === undefined);
+  if (same !== undefined && !mustBuild) return unchanged(same);
+  if (same === undefined) {
+    // A timer brings it again each day: that is no failure.
+    if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
+      return unchanged(served.report, mark);
+    checkSuccession(drop, identity, options);
+  }
+  const finished = mustBuild ? undefined : await findFinished(drop, generations, options, steps);
+  const next = nextNumber(store, generations);
+  const report = finished ?? (await buildGeneration(next, drop, options, steps));
+  if (options.rollback === true && served !== undefined && identity !== undefined)
+    withdrawForOlder(store, { ...identity, generation: served.generation }, report);
+  steps.onStep?.('switch');
+  await switchCurrent(store, report.generation);
+  reinstate(store, manifestSha256);
+  return { served: report, outcome: 'activated', reused: finished !== undefined, withdrawn: null };
+}
+
 async function refreshLocked(
   drop: CheckedDrop,
   options: RefreshOptions,
@@ -259,59 +307,33 @@ async function refreshLocked(
   const { store } = options;
   await createStore(store);
   await removeLitter(store);
-  const { manifestSha256 } = drop;
   const generations = listGenerations(store);
-  const served = generations.find((one) => one.current);
-  const before = served?.report ?? identifyServed(served, steps);
-  const finish = async (
-    report: GenerationReport,
-    outcome: RefreshReport['outcome'],
-    reused: boolean,
-    withdrawn: WithdrawnManifest | null = null,
-  ): Promise<RefreshReport> => ({
-    outcome,
-    generation: report.generation,
-    dataset: report.dataset,
-    revision: report.revision,
-    created: report.created,
-    manifestSha256: report.manifestSha256,
-    signedBy: report.signedBy,
-    reused,
-    previousGeneration: served?.generation ?? null,
-    recordCount: report.recordCount,
-    previousRecordCount: before?.dataset === report.dataset ? before.recordCount : null,
-    sizeBytes: report.sizeBytes,
-    // A server that missed an earlier switch finds it by itself; loading what it has already would be work for nothing.
-    notice: outcome === 'unchanged' ? ({ server: 'not_needed' } as const) : await steps.notifyServer(report.generation),
+  const before = generations.find((one) => one.current);
+  const identity = before?.report ?? identifyServed(before, steps);
+  const { served, ...activation } = await activate(drop, { generations, served: before, identity }, options, steps);
+  const rejects = rejectsOf(served);
+  const hasRejects = Object.keys(rejects).length > 0;
+  const { generation, dataset, revision, created, manifestSha256, signedBy, recordCount, sizeBytes } = served;
+  return {
+    ...activation,
+    generation,
+    dataset,
+    revision,
+    created,
+    manifestSha256,
+    signedBy,
+    previousGeneration: before?.generation ?? null,
+    recordCount,
+    previousRecordCount: identity?.dataset === dataset ? identity.recordCount : null,
+    sizeBytes,
+    // A server that missed an earlier switch finds it by itself, so it need not load again what it has.
+    notice: activation.outcome === 'unchanged' ? { server: 'not_needed' } : await steps.notifyServer(generation),
     prunedGenerations: await pruneGenerations(store, options.keep),
-    withdrawn,
-    withdrawnIsKept: listGenerations(store).some((one) => one.generation === withdrawn?.generation),
-    rejects: rejectsOf(report),
-    rejectsFile:
-      Object.keys(rejectsOf(report)).length === 0
-        ? null
-        : join(generationDirectory(store, report.generation), REJECTS_FILE),
+    withdrawnIsKept: listGenerations(store).some((one) => one.generation === activation.withdrawn?.generation),
+    rejects,
+    rejectsFile: hasRejects ? join(generationDirectory(store, generation), REJECTS_FILE) : null,
     durationMs: Math.round(performance.now() - startedMs),
-  });
-  const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
-  const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
-  // After an upgrade the program may not read the index that it is to serve: the timer that brings its drop again makes one that it reads.
-  const isAnew = options.rebuild === true || (same !== undefined && identifyServed(served, steps) === undefined);
-  if (same === undefined) {
-    // A timer brings it again each day: that is no failure.
-    if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
-      return finish(served.report, 'unchanged', true, mark);
-    checkSuccession(drop, before, options);
-  } else if (!isAnew) return finish(same, 'unchanged', true);
-  const finished = isAnew ? undefined : await findFinished(drop, generations, options, steps);
-  const next = nextNumber(store, generations);
-  const report = finished ?? (await buildGeneration(next, drop, options, steps));
-  if (options.rollback === true && served !== undefined && before !== undefined)
-    withdrawForOlder(store, { ...before, generation: served.generation }, report);
-  steps.onStep?.('switch');
-  await switchCurrent(store, report.generation);
-  reinstate(store, manifestSha256);
-  return finish(report, 'activated', finished !== undefined);
+  };
 }
 
 /**

@@ -12,7 +12,11 @@ const FILE_MAX_BYTES = LIMITS.registerBytes.value;
 /** Findings beyond this number are counted, not kept. */
 const FINDINGS_MAX = LIMITS.registerFindings.value;
 
-const SCHEMA_URL = new URL('../../data/schema/agent-register.schema.json', import.meta.url);
+const SCHEMA = JSON.parse(
+  readFileSync(new URL('../../data/schema/agent-register.schema.json', import.meta.url), 'utf8'),
+) as { readonly properties: { readonly exceptions: { readonly items: { readonly properties: object } } } };
+const FIELDS = Object.keys(SCHEMA.properties);
+const EXCEPTION_FIELDS = Object.keys(SCHEMA.properties.exceptions.items.properties);
 
 /** One finding. An error makes the file invalid; a warning is something the schema allows and a person should look at. */
 export interface RegisterFinding {
@@ -125,7 +129,7 @@ export class RegisterValidator {
 function compileSchema(): ReturnType<Validator['compile']> {
   const ajv = new Validator({ allErrors: true, strict: true, verbose: true });
   addFormats.default(ajv, ['date']);
-  return ajv.compile(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
+  return ajv.compile(SCHEMA);
 }
 
 const empty = (file: string): RegisterFinding => {
@@ -226,18 +230,12 @@ function findingOf(problem: ErrorObject): string {
   return describeSchemaError(problem);
 }
 
-const properties = new Set<string>(
-  Object.keys((JSON.parse(readFileSync(SCHEMA_URL, 'utf8')) as { properties: object }).properties),
-);
-
 /** What the schema cannot decide, but a person who keeps a register wants to know. */
 function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Generator<RegisterFinding> {
-  for (const name of Object.keys(value)) {
-    if (properties.has(name)) continue;
-    const place = at(entry, `${entry.pointer}/${escapePointer(name)}`);
-    yield { ...place, severity: 'warning', message: 'is no field of the register; is it misspelled?' };
-  }
-  const { owner, credential_lifetime: lifetime } = value;
+  const { owner, credential_lifetime: lifetime, exceptions } = value;
+  yield* unknownFields(entry, entry.pointer, value, FIELDS);
+  for (const [i, exception] of Array.isArray(exceptions) ? exceptions.entries() : [])
+    yield* unknownFields(entry, `${entry.pointer}/exceptions/${i}`, exception, EXCEPTION_FIELDS);
   if (typeof owner === 'string' && owner.trim() === '') {
     const place = at(entry, `${entry.pointer}/owner`);
     yield { ...place, severity: 'warning', message: 'is blank; one named person is expected' };
@@ -249,5 +247,18 @@ function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Gen
       severity: 'warning',
       message: `is no duration such as 15m, 1h or 8h; got ${shortJson(lifetime)}`,
     };
+  }
+}
+
+function* unknownFields(
+  entry: Entry,
+  pointer: string,
+  value: unknown,
+  known: readonly string[],
+): Generator<RegisterFinding> {
+  for (const name of isObject(value) ? Object.keys(value) : []) {
+    if (known.includes(name)) continue;
+    const place = at(entry, `${pointer}/${escapePointer(name)}`);
+    yield { ...place, severity: 'warning', message: 'is no field of the register; is it misspelled?' };
   }
 }

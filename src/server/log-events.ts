@@ -16,15 +16,13 @@ export interface LogEventEntry {
 }
 
 /** Fields that any line of a worker process has. */
-const WORKER_FIELDS = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
+const WORKER = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
 
 const FAILURE = {
   code: 'the error code',
   message: 'what happened, in words',
   stack: 'where in the program, for an unexpected failure',
 } as const;
-
-const WORKER = WORKER_FIELDS;
 
 /** Checks a table of events without widening its names and fields. */
 const table = <const T extends Readonly<Record<string, LogEventEntry>>>(entries: T): T => entries;
@@ -43,17 +41,17 @@ export const LOG_EVENTS = table({
   },
   stopping: {
     level: 'info',
-    meaning: 'The server was told to stop, and answers what is open.',
+    meaning: 'The server was told to stop; it answers what is open first.',
     fields: {},
     action: '',
   },
   stopped: { level: 'info', meaning: 'The server has stopped.', fields: {}, action: '' },
-  restarting: { level: 'info', meaning: 'The server starts the one that is to follow it.', fields: {}, action: '' },
+  restarting: { level: 'info', meaning: 'The server starts its successor.', fields: {}, action: '' },
   restart_failed: {
     level: 'error',
-    meaning: 'The server that was to follow did not become ready or is not well; this one goes on as before.',
+    meaning: 'The new server did not become ready, or is not well; this one goes on as before.',
     fields: FAILURE,
-    action: 'Follow the message and the log of the other server, then run "pagegate restart" again.',
+    action: 'Follow the message and the log of the new server, then run "pagegate restart" again.',
   },
   handed_over: {
     level: 'info',
@@ -69,7 +67,7 @@ export const LOG_EVENTS = table({
   },
   notify_failed: {
     level: 'warn',
-    meaning: 'A state of the service did not reach systemd.',
+    meaning: 'The state of the service could not be reported to systemd.',
     fields: { errno: "the system's error number" },
     action: 'Look at NOTIFY_SOCKET in the environment of the service.',
   },
@@ -77,26 +75,25 @@ export const LOG_EVENTS = table({
     level: 'warn',
     meaning: 'The admin listener, which has no authentication, listens on an address that others can reach.',
     fields: { host: 'the address' },
-    action: 'Set admin.host to 127.0.0.1, or let a firewall keep everybody but your monitoring away.',
+    action: 'Set admin.host to 127.0.0.1, or let a firewall block everybody but your monitoring.',
   },
   warning: {
     level: 'warn',
-    meaning:
-      'Something is not as it should be although lookups are answered, since this moment; /readyz lists it as long as it lasts.',
+    meaning: 'Something needs attention, although lookups are answered; /readyz lists it as long as it lasts.',
     fields: { kind: 'certificate, withdrawn, license, ledger, quota or disk', warning: 'what, in words' },
     action: 'Follow the text.',
   },
   warning_ended: {
     level: 'info',
-    meaning: 'What an earlier line `warning` told is over.',
+    meaning: 'The problem of an earlier line `warning` is over.',
     fields: { kind: 'as there', warning: 'as there' },
     action: '',
   },
   lines_suppressed: {
     level: 'warn',
-    meaning: 'More lines of one event came than the log takes in a time; the rest was left out.',
+    meaning: 'One event had more lines than the log takes in that time; the rest were left out.',
     fields: { of: 'the event', count: 'how many lines were left out', seconds: 'in how many seconds' },
-    action: 'See what to do for the event itself.',
+    action: 'Do what is said for the event itself.',
   },
 
   // ledger
@@ -133,7 +130,7 @@ export const LOG_EVENTS = table({
       'The file of the index that is served was written to or cut. It is not served any more: lookups are answered 503.',
     fields: FAILURE,
     action:
-      'Put a whole index in its place as pagegate refresh does, by renaming: it is served at the next look. Find out who wrote.',
+      'Put a whole index in its place as pagegate refresh does, by renaming: it is then served within server.poll_seconds. Find out what wrote to the file.',
   },
   index_kept: {
     level: 'warn',
@@ -216,7 +213,7 @@ export const LOG_EVENTS = table({
   },
   worker_replaced: {
     level: 'info',
-    meaning: 'The worker that took the place of one that ended listens.',
+    meaning: 'The replacement of a worker that ended is listening.',
     fields: WORKER,
     action: '',
   },
@@ -266,15 +263,22 @@ export const LOG_EVENTS = table({
   },
   console_samples_failed: {
     level: 'warn',
-    meaning: 'The console cannot keep what the server counted in the last minutes; it is tried again.',
+    meaning: 'The console cannot save what the server counted in the last minutes; it is tried again.',
     fields: FAILURE,
     action: 'Free the disk, or give the console folder of the state directory to the user of the server.',
+  },
+  primary_hung: {
+    level: 'warn',
+    meaning:
+      'The console got no answer from the primary process, and says so once until it gets one. The workers answer lookups meanwhile.',
+    fields: FAILURE,
+    action: 'Look at the load and at the disk of the host; where it goes on, restart the server.',
   },
   console_certificate_refused: {
     level: 'error',
     meaning: 'The new certificate of the console cannot be used; the old one stays in use.',
     fields: FAILURE,
-    action: 'Correct the certificate or its key; it is looked at again when the files change.',
+    action: 'Correct the certificate or its key; the files are read again when they change.',
   },
   console_crashed: {
     level: 'error',

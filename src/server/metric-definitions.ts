@@ -31,7 +31,7 @@ export const METRICS = table({
   },
   warnings: {
     type: 'gauge',
-    meaning: 'Number of things that are not as they should be although lookups are answered, as /readyz lists them.',
+    meaning: 'Number of problems that need attention although lookups are answered, as /readyz lists them.',
     labels: {
       kind: 'worker, index, policy, certificate, withdrawn, license, ledger, quota, decision_log or disk',
     },
@@ -112,13 +112,13 @@ export const METRICS = table({
     type: 'counter',
     meaning: 'Lines of the decision log dropped because its queue was full or its disk failed.',
     labels: {},
-    worry: 'Any rate: verdicts are served that no log has. Look at the disk of the decision log.',
+    worry: 'Any rate: verdicts are served that are not in the log. Look at the disk of the decision log.',
   },
   swaps_total: {
     type: 'counter',
     meaning: 'Swaps of what is served while serving, over all workers. What a worker begins with does not count.',
     labels: { part: 'index, policy or certificate', outcome: 'done or refused' },
-    worry: 'Outcome refused: what was delivered is not what is served; the log line says why.',
+    worry: 'Outcome refused: what was delivered is not served; the log line says why.',
   },
   index_generation: {
     type: 'gauge',
@@ -208,19 +208,19 @@ export const METRICS = table({
   },
   fleet_staleness_seconds: {
     type: 'gauge',
-    meaning: "Seconds since this node heard the fleet's database; absent on a host of its own.",
+    meaning: "Seconds since this node heard from the fleet's database; absent outside a fleet.",
     labels: {},
-    worry: 'Above 10: the database is away. At `fleet.max_staleness_seconds` the node answers 503.',
+    worry: 'Above 10: the database cannot be reached. At `fleet.max_staleness_seconds` the node answers 503.',
   },
   fleet_held_lookups: {
     type: 'gauge',
-    meaning: 'Lookups that this node may spend without asking the database; absent on a host of its own.',
+    meaning: 'Lookups that this node may spend without asking the database; absent outside a fleet.',
     labels: {},
     worry: '',
   },
   fleet_learning: {
     type: 'gauge',
-    meaning: 'Whether nothing is granted because the database has lost commits: 1 or 0; absent on a host of its own.',
+    meaning: 'Whether nothing is granted because the database has lost commits: 1 or 0; absent outside a fleet.',
     labels: {},
     worry: 'Alert on 1: acknowledged commits were lost; check the replication of the database.',
   },

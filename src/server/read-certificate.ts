@@ -2,7 +2,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { withoutBrackets } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
@@ -46,7 +46,7 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
   const chain = readPem(file);
   const certificate = parsed(file, 'a certificate in PEM', () => new X509Certificate(chain));
-  // Of the rest the transport would only say that it does not start.
+  // For anything else the transport would only say that it does not start.
   const all = chain.split(NEXT_CERTIFICATE).filter((text) => NEXT_CERTIFICATE.test(text));
   for (const other of all.slice(1)) parsed(file, 'a certificate in PEM', () => new X509Certificate(other));
   return { chain, certificate };
@@ -70,7 +70,7 @@ function parsed<T>(path: string, expected: string, parse: () => T): T {
   try {
     return parse();
   } catch (cause) {
-    const got = cause instanceof Error ? cause.message : String(cause);
+    const got = messageOf(cause);
     throw unusable(path, `expected ${expected}, and cannot read it as one: ${got}`, cause);
   }
 }

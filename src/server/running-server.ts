@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
-import { metricsText, type ObservedServer, readiness, reloadAll, serverStatus } from './admin/health.ts';
+import { adminUrl, metricsText, type ObservedServer, readiness, reloadAll, serverStatus } from './admin/health.ts';
 import { type ControlHandlers, type ControlSocket, listenControl } from './control-socket.ts';
 import { failureFields, type Log } from './log.ts';
 import type { MetricsSnapshot } from './metric-definitions.ts';
@@ -70,8 +70,9 @@ export class RunningServer {
   }
 
   /** Undefined without an admin listener. */
-  get adminPort(): number | undefined {
-    return this.#parts.admin?.port;
+  get adminUrl(): string | undefined {
+    const { admin, config } = this.#parts;
+    return admin === undefined ? undefined : adminUrl(config, admin.port);
   }
 
   /** Process ids of the workers. */
@@ -79,7 +80,7 @@ export class RunningServer {
     return this.#parts.supervisor.pids;
   }
 
-  /** Loads index, policy and certificate anew, in every worker; resolves with what each reports. */
+  /** Reloads index, policy and certificate in every worker; resolves with what each reports. */
   async reload(): Promise<ReloadReply> {
     return reloadAll(this.#parts);
   }

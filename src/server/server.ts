@@ -17,7 +17,7 @@ import type { Log } from './log.ts';
 import { createBurstFile, sharedBurstFile } from './process/burst-file.ts';
 import { findPort, type HeldPort } from './process/port.ts';
 import type { BeginMessage, SuccessorReadiness } from './process/restart-messages.ts';
-import type { Predecessor, Taken } from './process/restart-new-server.ts';
+import type { Predecessor, TakenOver } from './process/restart-new-server.ts';
 import type { ServerProgram } from './process/restart-old-server.ts';
 import { Supervisor } from './process/supervisor.ts';
 import { drainTimeoutMs } from './process/worker.ts';
@@ -168,7 +168,7 @@ async function takeOver(
   await startAdmin(parts, server, taken);
   if (taken !== undefined) await ledgerWriter.inPlace;
   await server.listenControl(taken !== undefined);
-  // One alone: as old sockets are closed, those behind take their places, and this one is the last to be left empty.
+  // One alone: as old sockets are closed, those after it take their places, and this one is the last to be left empty.
   if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: 1 });
   predecessor.taken(() => successorReadiness(parts));
   const finish = async (): Promise<void> => {
@@ -194,7 +194,7 @@ async function startAdminEndpoints(parts: ServerParts, server: RunningServer): P
 }
 
 /** Starts the admin listener, on the predecessor's socket where that listens where ours should. */
-async function startAdmin(parts: ServerParts, server: RunningServer, taken: Taken | undefined): Promise<void> {
+async function startAdmin(parts: ServerParts, server: RunningServer, taken: TakenOver | undefined): Promise<void> {
   const { host, port, enabled } = parts.config.admin;
   const { admin, adminServer } = taken ?? {};
   const isOurs = enabled && admin?.host === host && (port === 0 || port === admin.port);

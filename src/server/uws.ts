@@ -4,7 +4,7 @@ import type * as UwsModule from 'uWebSockets.js';
 import { existsSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { PagegateError } from '../errors.ts';
+import { messageOf, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
 export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js';
@@ -71,7 +71,7 @@ function loadCompatible(require: NodeJS.Require): string {
   try {
     process.dlopen(module, compatible);
   } catch (cause) {
-    return `The adapted copy does not load either: ${cause instanceof Error ? cause.message : String(cause)}.`;
+    return `The adapted copy does not load either: ${messageOf(cause)}.`;
   }
   require.cache[original] = Object.assign(module, { filename: original, loaded: true });
   return '';

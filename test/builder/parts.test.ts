@@ -126,16 +126,7 @@ const resultOf = ({
   rejects,
   repairs,
   rejectsWritten,
-}: BuildReport) => ({
-  lines,
-  entries,
-  duplicates,
-  pages,
-  ranksRepeated,
-  rejects,
-  repairs,
-  rejectsWritten,
-});
+}: BuildReport) => [lines, entries, duplicates, pages, ranksRepeated, rejects, repairs, rejectsWritten];
 
 async function expectSame(workers: number, alone: Awaited<ReturnType<typeof build>>): Promise<void> {
   const { report, sums } = await build(workers);

@@ -15,8 +15,9 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type BuildOptions, buildIndex } from '../../src/builder/build.ts';
+import { buildIndex } from '../../src/builder/build.ts';
 import { removeLeftovers } from '../../src/builder/files/workspace.ts';
+import type { BuildOptions } from '../../src/builder/options.ts';
 import { makeFolder } from '../../src/platform/folders.ts';
 import { makeDrop } from './small-drops.ts';
 

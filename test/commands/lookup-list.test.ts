@@ -67,8 +67,8 @@ describe('a list', () => {
       expect(lines).toHaveLength(8);
       expect(lines[0]).toEqual({ line: 1, input: 'not a host', error: 'bad_input', reason: 'unparsable' });
       expect(lines[1]).toMatchObject({ line: 2, input: strange[1], error: 'bad_input' });
-      expect(lines[3]).toMatchObject({ line: 4, reason: 'value_too_long' });
-      expect(lines[4]).toEqual({ line: 5, error: 'bad_input', reason: 'value_too_long' });
+      expect(lines[3]).toMatchObject({ line: 4, error: 'input_too_long', reason: 'value_too_long' });
+      expect(lines[4]).toEqual({ line: 5, error: 'input_too_long', reason: 'value_too_long' });
       expect(lines[7]).toMatchObject({ input: 'a.example', found: true });
     }));
 
@@ -114,7 +114,7 @@ describe('an index that is changed meanwhile', () => {
       change(index);
       child.stdin.write('b.example\n');
       expect(await answers.next()).toMatchObject({ done: true });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or cut, .*\[index_changed\]\n$/);
+      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
       expect([child.exitCode ?? (await once(child, 'exit'))[0], child.signalCode]).toEqual([5, null]);
     }),
   );

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
 import { commandName, WHERE_TO_LOOK } from '../../src/commands/shared/lost-output.ts';
 import { printableLines, reportFailure } from '../../src/commands/shared/output.ts';
-import { PagegateError } from '../../src/errors.ts';
+import { ERRORS, PagegateError } from '../../src/errors.ts';
 import { printable } from '../../src/platform/printable.ts';
 import { CLI, pagegate } from '../support/program.ts';
 import { entryOf, writeTinyIndex } from '../support/tiny-index.ts';
@@ -146,8 +146,13 @@ describe('a defect of the program', () => {
     } finally {
       write.mockRestore();
     }
-    expect(JSON.parse(written[0]!)).toEqual({ error: 'internal', message: expect.stringContaining('no such thing') });
-    expect(written[1]).toMatch(/^pagegate: TypeError: no such thing\n +at /);
+    const { message } = ERRORS.internal;
+    expect(JSON.parse(written[0]!)).toEqual({
+      error: 'internal',
+      message: expect.stringContaining(`${message} TypeError: no such thing\n`),
+    });
+    expect(written[1]).toMatch(/^pagegate: [^\n]* TypeError: no such thing\n +at [\s\S]* \[internal\]\n$/);
+    expect(written[1]).toContain(message);
   });
 });
 
@@ -171,7 +176,7 @@ describe('a command line that is not understood, with --json', () => {
     [
       'a value',
       ['build', 'x', '--out', 'y', '--workers', 'zz', '--json'],
-      'It must be a whole number of at most 9 digits.',
+      'It must be a whole number of at most 15 digits.',
     ],
     ['two forms of a result', ['account', 'usage', '--csv', '--json'], "option '--csv' cannot be used with"],
     ['the generation 0', ['build', 'x', '--out', 'y', '--generation', '0', '--json'], 'a whole number from 1'],

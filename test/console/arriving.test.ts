@@ -124,7 +124,7 @@ describe('who cannot go on is told what to do', () => {
   it('and after the sign-in comes back to the page of the form, where the browser says which', async () => {
     const operator = await console.signIn('operator');
     await operator.get('accounts');
-    operator.cookies.set('__Host-pagegate', 'A'.repeat(43));
+    operator.session = 'A'.repeat(43);
     operator.csrf = /name="csrf" value="([^"]+)"/.exec((await operator.get('sign-in')).text)![1]!;
     const link = async (referer?: string): Promise<string> => {
       const reply = await operator.submit('generations/1/verify', {}, referer === undefined ? {} : { referer });

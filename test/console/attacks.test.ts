@@ -54,6 +54,11 @@ it('the names of this host alone are those of a console that only this host reac
   expect(names('192.0.2.1')).toEqual(['192.0.2.1', 'console.example']);
 });
 
+it('an IPv6 address is a name as browsers write it, in whatever form the configuration has it', () => {
+  const names = allowedNames(loadConfig({ env: {}, flags: { console: { host: '2001:DB8:0:0:0:0:0:1' } } }), undefined);
+  expect([...names]).toEqual(['[2001:db8::1]']);
+});
+
 describe('a form', () => {
   it.each([
     ['without its token', { csrf: '' }, {}],
@@ -116,16 +121,16 @@ describe('signing in', () => {
     const { link } = console.users.add('fixed', 'operator');
     const visitor = console.visitor();
     const planted = 'A'.repeat(43);
-    visitor.cookies.set('__Host-pagegate', planted);
+    visitor.session = planted;
     const page = await visitor.get(`sign-in/link${new URL(link).search}`);
     const reply = await visitor.submit('sign-in/link', formFields(page.text));
     expect(reply.status).toBe(303);
-    expect(visitor.cookies.get('__Host-pagegate')).not.toBe(planted);
+    expect(visitor.session).not.toBe(planted);
     expect(reply.headers.getSetCookie().at(-1)).toMatch(
-      /^__Host-pagegate=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/,
+      /^__Host-pagegate-\d+=[\w-]{43}; Path=\/; Secure; HttpOnly; SameSite=Strict$/,
     );
     const other = console.visitor();
-    other.cookies.set('__Host-pagegate', planted);
+    other.session = planted;
     expect((await other.get('')).status).toBe(303);
   });
 
@@ -237,10 +242,10 @@ describe('signing in', () => {
 
   it('ends: the cookie of a session that was signed out opens nothing', async () => {
     const viewer = await console.signIn('viewer');
-    const token = viewer.cookies.get('__Host-pagegate')!;
+    const token = viewer.session!;
     expect((await viewer.submit('sign-out')).status).toBe(303);
     const thief = console.visitor();
-    thief.cookies.set('__Host-pagegate', token);
+    thief.session = token;
     expect((await thief.get('')).status).toBe(303);
   });
 
@@ -281,7 +286,7 @@ describe('a request', () => {
     '//evil.example/%2e%2e',
   ])('for %s finds nothing', async (path) => {
     const operator = await console.signIn('operator');
-    const cookie = `cookie: __Host-pagegate=${operator.cookies.get('__Host-pagegate')}`;
+    const cookie = `cookie: ${[...operator.cookies].map((pair) => pair.join('=')).join('; ')}`;
     expect(statusOf(await raw(head(path, [cookie])))).toBe(404);
   });
 
@@ -299,6 +304,17 @@ describe('a request', () => {
   it.each(['TRACE', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('with the method %s is refused', async (method) => {
     const answer = await raw(head('/sign-in').replace('GET', method));
     expect(statusOf(answer)).toBe(405);
+  });
+
+  it('leaves the cookies of consoles at other ports of the host alone, such as those of other tunnels', async () => {
+    const operator = await console.signIn('operator');
+    const cookie = `cookie: ${[...operator.cookies].map((pair) => pair.join('=')).join('; ')}`;
+    const ask = (path: string, host: string): Promise<string> =>
+      raw(head(path, [cookie]).replace(/host: .*/, `host: ${host}`));
+    expect(statusOf(await ask('/you', `127.0.0.1:${port()}`))).toBe(200);
+    expect(statusOf(await ask('/you', '127.0.0.1:1'))).toBe(303);
+    expect(await ask('/sign-in', 'localhost:1')).toContain('set-cookie: __Host-pagegate-form-1=');
+    expect(await ask('/sign-in', 'localhost')).toContain('set-cookie: __Host-pagegate-form=');
   });
 
   it('that is too long is refused', async () => {
@@ -417,5 +433,5 @@ describe('a request that comes too slowly', () => {
 it('a visitor in these tests keeps cookies', async () => {
   const visitor = new Visitor(console.url);
   await visitor.get('sign-in');
-  expect([...visitor.cookies.keys()]).toEqual(['__Host-pagegate-form']);
+  expect([...visitor.cookies.keys()]).toEqual([`__Host-pagegate-form-${port()}`]);
 });

@@ -54,12 +54,20 @@ it('no link and no form of the pages of users leads out of the base path', async
   expect(texts.join('')).toContain(`>${console.url}sign-in/link?token=`);
 });
 
+it('what is shown once is shown however a proxy writes the address', async () => {
+  await operator.submit('accounts', { name: 'ops@example.com' });
+  const reply = await operator.submit('accounts/ops%40example.com/issue-key');
+  expect(reply.headers.get('location')).toBe('/gate/accounts/ops%40example.com');
+  // As Apache passes it on.
+  expect((await operator.get('accounts/ops@example.com')).text).toMatch(/class="secret">pg_/);
+});
+
 it('what is shown once is shown to a reader, not to a program that asks for the headers alone', async () => {
   await operator.submit('accounts', { name: 'made' });
   await operator.submit('accounts/made/issue-key');
   await fetch(new URL('accounts/made', console.url), {
     method: 'HEAD',
-    headers: { cookie: `__Host-pagegate=${operator.cookies.get('__Host-pagegate')}` },
+    headers: { cookie: [...operator.cookies].map((pair) => pair.join('=')).join('; ') },
   });
   expect((await operator.get('accounts/made')).text).toMatch(/class="secret">pg_\w+/);
 });

@@ -1,4 +1,4 @@
-/** More accounts than a page shows, and what is worked out once for all who look. */
+/** More accounts or users than a page shows, and what is worked out once for all who look. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ShortCache } from '../../src/console/short-cache.ts';
 import { LIMITS } from '../../src/limits.ts';
@@ -32,6 +32,27 @@ afterAll(() => console?.stop());
 const namesOn = (text: string): string[] =>
   [...text.matchAll(/<a href="\/accounts\/([^"/]+)">/g)].map(([, name]) => name!);
 const nextOn = (text: string): string | undefined => /href="\/([^"]+)">Next</.exec(text)?.[1]?.replaceAll('&amp;', '&');
+
+describe('users', () => {
+  const USERS = Array.from({ length: PAGE + 1 }, (_, i) => `u${i}`);
+  const named = (text: string): string[] =>
+    [...text.matchAll(/<a href="\/users\/([^"/]+)">/g)].map(([, name]) => name!);
+
+  it('come a page at a time, by name, and are found by a part of it', async () => {
+    const operator = await console.signIn('operator');
+    expect((await operator.get('users')).text).not.toContain('Name contains');
+    for (const name of USERS) console.users.add(name, 'viewer');
+    const first = (await operator.get('users')).text;
+    const all = console.users.list().map(({ name }) => name);
+    expect(first).toContain(`${all.length} users in all`);
+    const second = (await operator.get(nextOn(first)!)).text;
+    const table = (text: string): string => text.slice(0, text.indexOf('id="new"'));
+    expect([named(table(first)).length, nextOn(second)]).toEqual([PAGE, undefined]);
+    expect([...named(table(first)), ...named(table(second))]).toEqual(all);
+    expect(named(table((await operator.get('users?q=U99')).text))).toEqual(['u99']);
+    expect((await operator.get('users?q=nobody')).text).toContain('No user has this in the name');
+  });
+});
 
 describe('accounts', () => {
   it('come a page at a time, by name, each once', async () => {

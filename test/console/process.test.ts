@@ -1,6 +1,8 @@
 /** The console's process dies or hangs: no lookup notices, and it comes back. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
+import { PrimaryLink } from '../../src/console/process/primary-link.ts';
+import { createSampleTaker } from '../../src/console/process/sample-taker.ts';
 import { ConsoleProcess, checkConsole, WarningLog } from '../../src/console/start.ts';
 import { startTestConsole, type TestConsole } from '../support/console.ts';
 import { ENTRIES } from './entries.ts';
@@ -79,5 +81,33 @@ describe('a console', () => {
     const config = loadConfig({ env: {}, flags: { console: { enabled: true, host: '0.0.0.0' } } });
     expect(() => checkConsole(config)).toThrow(/console\.host is 0\.0\.0\.0/);
     expect(() => checkConsole(loadConfig({ env: {}, flags: { console: { host: '0.0.0.0' } } }))).not.toThrow();
+  });
+});
+
+describe('a primary that does not answer', () => {
+  it('is told of by a code of its own, once until it answers', async () => {
+    vi.useFakeTimers();
+    try {
+      const asked: number[] = [];
+      const lines: [string, unknown][] = [];
+      const link = new PrimaryLink((message) => void (message.type === 'ask' && asked.push(message.id)));
+      const log = (event: string, fields: unknown): void => void lines.push([event, fields]);
+      const take = createSampleTaker(
+        () => {},
+        (question) => link.ask(question),
+        log,
+      );
+      const hung = ['primary_hung', { code: 'primary_hung', message: expect.stringContaining('No answer for 5 s.') }];
+      for (let i = 0; i < 3; i += 1) await Promise.all([take(), vi.advanceTimersByTimeAsync(5_000)]);
+      expect(lines).toEqual([hung]);
+      const answered = take();
+      link.onAnswer(asked.at(-1)!, [], undefined);
+      await answered;
+      await vi.advanceTimersByTimeAsync(2_000);
+      await Promise.all([take(), vi.advanceTimersByTimeAsync(5_000)]);
+      expect(lines).toEqual([hung, hung]);
+    } finally {
+      vi.useRealTimers();
+    }
   });
 });

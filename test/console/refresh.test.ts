@@ -105,14 +105,20 @@ describe('a refresh in the console', () => {
     expect(await start()).toContain('is being built');
     expect(await start()).toContain('The console is at work');
     await operator.submit('generations/1/verify');
-    expect((await operator.get('generations')).text).toContain('The console is at work');
-    await operator.submit('generations/stop');
+    const page = await operator.get('generations');
+    expect(page.text).toContain('The console is at work');
+    const stop = formFields(page.text);
+    // As from a page that shows work which ended since.
+    await operator.submit('generations/stop', { ...stop, job: String(Number(stop['job']) - 1) });
+    expect((await operator.get('generations')).text).toContain('This work has ended already.');
+    expect((await latest())[0]).toBe('running');
+    await operator.submit('generations/stop', stop);
     const [state, what, text] = await ended();
     expect([state, what]).toEqual(['failed', 'Refresh to test revision 5']);
     expect(text).toBe('operator-1 has stopped it.');
     expect(await served()).toBe('2');
-    await operator.submit('generations/stop');
-    expect((await operator.get('generations')).text).toContain('Nothing runs that was started here.');
+    await operator.submit('generations/stop', { job: stop['job']! });
+    expect((await operator.get('generations')).text).toContain('This work has ended already.');
   });
 
   it('takes no drop that was rolled back here', async () => {

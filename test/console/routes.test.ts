@@ -158,6 +158,17 @@ it('what a change says is shown once, to the next who looks at the page that it 
   expect(texts.map((text) => text.includes('class="notice bad"'))).toEqual([false, false, true, false]);
 });
 
+it.each(['accounts', 'decisions', 'usage.csv', 'nothing'])(
+  'the headers of %s alone say no other length',
+  async (path) => {
+    const operator = await console.signIn('operator');
+    const cookie = [...operator.cookies].map((pair) => pair.join('=')).join('; ');
+    const lengthOf = async (method: string): Promise<string | null> =>
+      (await fetch(new URL(path, console.url), { method, headers: { cookie } })).headers.get('content-length');
+    expect(await lengthOf('HEAD')).toEqual(await lengthOf('GET'));
+  },
+);
+
 it('of changes in several tabs each shows its own, whichever comes first', async () => {
   const operator = await console.signIn('operator');
   await operator.get('accounts');

@@ -9,7 +9,7 @@ import { countsOf, Sampler } from '../../src/console/process/metrics-sampler.ts'
 import { LINK_SECONDS } from '../../src/console/store/links.ts';
 import { IDLE_SECONDS, SESSION_SECONDS, type Session } from '../../src/console/store/sessions.ts';
 import { ConsoleStore } from '../../src/console/store/store.ts';
-import { addUp, HOUR, MINUTE, type Sample } from '../../src/console/store/time-series.ts';
+import { HOUR, MINUTE, mergeSamples, type Sample } from '../../src/console/store/time-series.ts';
 import { SignInLimiter } from '../../src/console/web/sign-in-limiter.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { type Database, Sqlite } from '../../src/platform/sqlite.ts';
@@ -148,7 +148,7 @@ describe('users', () => {
     const change = (name: string): unknown =>
       store.users.asOperator(session, () => store.users.setRole(name, 'viewer', 'dana').role);
     expect(change('erin')).toBe('viewer');
-    expect(() => change('dana')).toThrow(/One operator of the console has to be left/);
+    expect(() => change('dana')).toThrow(/The console needs at least one operator/);
     expect(store.users.list().map(({ role }) => role)).toEqual(['operator', 'viewer']);
     // What is refused changes nothing of it, the session neither.
     expect(store.sessions.has(session.hash)).toBe(true);
@@ -349,14 +349,14 @@ describe('time series', () => {
     store.series.add(minutes(START + 400 * 24 * HOUR, 2));
     store.series.add(minutes(START + 3 * MINUTE, 2));
     expect(store.series.since(MINUTE, 0)).toEqual(minutes(START, 5));
-    expect(store.series.since(HOUR, 0)).toEqual([addUp(START, minutes(START, 5))]);
+    expect(store.series.since(HOUR, 0)).toEqual([mergeSamples(START, minutes(START, 5))]);
     expect(store.series.latest()).toBe(START + 4 * MINUTE);
   });
 
   it('take no minute twice', () => {
     store.series.add([sample(START, 5)]);
     store.series.add([sample(START, 5), sample(START + MINUTE, 7)]);
-    expect(store.series.since(HOUR, 0)).toEqual([addUp(START, [sample(START, 5), sample(START + MINUTE, 7)])]);
+    expect(store.series.since(HOUR, 0)).toEqual([mergeSamples(START, [sample(START, 5), sample(START + MINUTE, 7)])]);
   });
 
   it('come from what a server counted, and lose nothing when a worker ends', async () => {

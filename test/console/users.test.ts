@@ -204,8 +204,10 @@ describe('an act', () => {
     for (const { name } of rest) console.users.remove(name);
     for (const action of ['make-viewer', 'remove']) {
       const page = await operator.get(`users/operator-1/${action}`);
-      expect(page.text).toMatch(/One operator of the console has to be left.*Back to operator-1/s);
-      expect(await said(operator, await operator.submit(`users/operator-1/${action}`))).toContain('has to be left');
+      expect(page.text).toMatch(/The console needs at least one operator.*Back to operator-1/s);
+      expect(await said(operator, await operator.submit(`users/operator-1/${action}`))).toContain(
+        'at least one operator',
+      );
     }
     expect([userOf('operator-1')?.role, (await operator.get('')).status]).toEqual(['operator', 200]);
   });
@@ -234,7 +236,7 @@ it('a name is taken with capitals and blanks at the sign-in', async () => {
   expect(await nameOf(visitor)).toBe(name);
 });
 
-describe('who acts and has a password', () => {
+describe('an operator who has a password', () => {
   const ACTS = ['make-operator', 'link', 'reset', 'remove'];
   let owner: Visitor;
   let target: string;
@@ -309,7 +311,7 @@ describe('your own page', () => {
     const visitor = await signInAs(name);
     for (const password of ['aaaaaaaaaaaa', `${name}-2026!`])
       expect(await said(visitor, await visitor.submit('you/password', { password, again: password }))).toContain(
-        'is not one that is guessed first',
+        'is not easily guessed',
       );
     expect(userOf(name)?.hasPassword).toBe(false);
   });

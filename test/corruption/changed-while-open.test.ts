@@ -147,7 +147,7 @@ describe('a file that is cut while it is read from front to back', () => {
       child.stdout.resume();
       const [status, signal] = (await once(child, 'exit')) as [number | null, string | null];
       expect({ status, signal }).toEqual({ status: 5, signal: null });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or cut, .*\[index_changed\]\n$/);
+      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
     }),
   );
 

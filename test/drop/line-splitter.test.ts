@@ -49,6 +49,13 @@ describe('the line splitter', () => {
     expect(notes).toEqual([`1: ${longest}`, '2: too long', 'crlf', `3: ${longest}`, '4: end']);
   });
 
+  it('keeps the longest line behind a byte order mark and not a longer one', () => {
+    const longest = 'x'.repeat(LINE_MAX_BYTES);
+    const first = (text: string): string[] => split([Buffer.from(`\xef\xbb\xbf${text}\r\nend\n`, 'latin1')]);
+    expect(first(longest)).toEqual(['bom_stripped', 'crlf', `1: ${longest}`, '2: end']);
+    expect(first(`${longest}x`)).toEqual(['1: too long', '2: end']);
+  });
+
   it('does not care where chunks end', () => {
     const piece = fc.oneof(
       fc.constantFrom(

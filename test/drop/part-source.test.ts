@@ -1,8 +1,39 @@
 import { closeSync, fstatSync, openSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { PartSource } from '../../src/drop/unpack/part-source.ts';
+import * as libc from '../../src/platform/libc.ts';
 import { withTempDirectory } from '../support/tiny-index.ts';
+
+vi.mock(import('../../src/platform/libc.ts'), async (original) => {
+  const actual = await original();
+  return { ...actual, dropCached: vi.fn(actual.dropCached) };
+});
+
+it.each([
+  [0, []],
+  [3, [[0, 3]]],
+  [
+    (8 << 20) + 5,
+    [
+      [0, 8 << 20],
+      [8 << 20, 5],
+    ],
+  ],
+])('of a part of %i bytes that is read once, the system need keep nothing', (size, dropped) => {
+  withTempDirectory((directory) => {
+    const path = join(directory, 'a.ndjson');
+    writeFileSync(path, Buffer.alloc(size));
+    for (const dropsCached of [false, true]) {
+      const source = new PartSource(path, { dropsCached });
+      while (source.next() !== undefined);
+      source.close();
+      const calls = vi.mocked(libc.dropCached).mock.calls.map(([, offset, sizeBytes]) => [offset, sizeBytes]);
+      expect(calls).toEqual(dropsCached ? dropped : []);
+    }
+    vi.mocked(libc.dropCached).mockClear();
+  });
+});
 
 it('a part that is closed twice closes nothing that was opened in between, and has no more bytes', () => {
   withTempDirectory((directory) => {

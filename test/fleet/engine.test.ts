@@ -6,7 +6,8 @@ import { PagegateError } from '../../src/errors.ts';
 import { readFleetDatabase } from '../../src/ledger/fleet.ts';
 import { connectEngine } from '../../src/ledger/postgres/connect.ts';
 import { parseEngineUrl } from '../../src/ledger/postgres/engine.ts';
-import { prepareSchema } from '../../src/ledger/postgres/schema.ts';
+import { prepareSchema, SCHEMA_VERSION } from '../../src/ledger/postgres/schema.ts';
+import type { SyncReply } from '../../src/ledger/postgres/sync.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { Pglite } from './pglite.ts';
 
@@ -21,6 +22,8 @@ describe('a URL of a database', () => {
     ['postgres://pagegate@db1,db2:5433/pagegate', ['db1:5432', 'db2:5433'], 'verify-full'],
     ['postgresql://pagegate@127.0.0.1/x', ['127.0.0.1:5432'], 'disable'],
     ['postgres://pagegate@[::1]:1/x?sslmode=require', ['::1:1'], 'require'],
+    ['postgres://pagegate@localhost,[::1]:1/x', ['localhost:5432', '::1:1'], 'disable'],
+    ['postgres://pagegate@127.example.net/x', ['127.example.net:5432'], 'verify-full'],
   ])('%s is understood', (url, hosts, sslMode) => {
     const address = parseEngineUrl(url);
     expect(address.hosts.map(({ host, port }) => `${host}:${port}`)).toEqual(hosts);
@@ -93,6 +96,9 @@ describe('a server', () => {
     const text = await told(connectEngine({ url, password: '' }));
     expect(text).toMatch(/^ledger_unavailable/);
     for (const port of [one, two]) expect(text).toContain(`127.0.0.1:${port}`);
+    expect(await told(connectEngine({ url: `postgres://u@[::1]:${one}/x`, password: '' }))).toContain(
+      `u@[::1]:${one}/`,
+    );
     expect(text).toContain('Check host and port in ledger.url');
   });
 
@@ -134,8 +140,31 @@ describe('a database', () => {
     expect(id).toMatch(/^[0-9a-f]{32}$/);
     expect(await prepareSchema(engine)).toBe(id);
     await home.run('UPDATE pagegate.ledger SET version = 99');
-    expect(await told(prepareSchema(engine))).toMatch(/^ledger_version.*expected version 1, got 99/);
-    expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: { version: 99, expected: 1 } });
+    expect(await told(prepareSchema(engine))).toMatch(/^ledger_version.*expected version \d+, got 99/);
+    expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({
+      ledger: { version: 99, expected: SCHEMA_VERSION },
+    });
+    await home.clear();
+  });
+
+  it('of an earlier version is brought up, and what was not written down then is no loss', async () => {
+    const engine = await home.connectAside();
+    const id = await prepareSchema(engine);
+    await home.run(
+      `SET search_path = pagegate; DROP TABLE revisions; DROP TRIGGER ledger_revision ON ledger;
+       DROP FUNCTION next_revision, advance_revision, sync; UPDATE ledger SET version = 1, revision = 7`,
+    );
+    expect(await prepareSchema(engine)).toBe(id);
+    const says = async (node: string, revision: number): Promise<unknown> => {
+      const request = { node, name: node, incarnation: 1, session: '1', previous: '0', seq: 1, full: true };
+      const rest = { leaves: false, revision, program: '', generation: '', max_staleness: 60, accounts: [], days: [] };
+      const [row] = await engine.query<{ reply: SyncReply }>('SELECT sync($1::jsonb) AS reply', [
+        JSON.stringify({ ...request, ...rest }),
+      ]);
+      return row?.reply.history;
+    };
+    expect([await says('new', 0), await says('behind', 5), await says('current', 7)]).toEqual([0, 0, 0]);
+    expect(await says('ahead', 8)).toBe(1);
     await home.clear();
   });
 });

@@ -41,6 +41,30 @@ describe('a database and its standby', () => {
     await engine.close();
   });
 
+  it('loses a session that stands still in a transaction: nodes may wait for its locks', async () => {
+    const { url, password } = primary;
+    const engine = await connectEngine({ url, password });
+    const [row] = await engine.query("SELECT current_setting('idle_in_transaction_session_timeout') AS limit");
+    expect(row).toEqual({ limit: '30s' });
+    await engine.close();
+  });
+
+  it('that takes no writes any more is left for the next host', async () => {
+    const other = await cluster.primary();
+    const { password } = primary;
+    const url = `postgres://pagegate@127.0.0.1:${other.port},127.0.0.1:${primary.port}/pagegate`;
+    const engine = await connectEngine({ url, password });
+    expect(engine.name).toContain(`:${other.port}/`);
+    await other.sql('ALTER SYSTEM SET default_transaction_read_only = on');
+    await other.sql('SELECT pg_reload_conf()');
+    const write = (): Promise<unknown> => engine.query('CREATE SCHEMA IF NOT EXISTS other').catch(String);
+    await expect.poll(write).toMatch(/read-only transaction\. It is set to read only/);
+    expect(engine.isOpen).toBe(false);
+    const next = await connectEngine({ url, password });
+    expect(next.name).toContain(`:${primary.port}/`);
+    await next.close();
+  });
+
   it('that is promoted is refused before, takes over after, and no count is lost', async () => {
     const { password } = primary;
     await expect(connectEngine({ url: standby.url, password })).rejects.toThrow(/standby, which takes no writes/);
@@ -55,7 +79,7 @@ describe('a database and its standby', () => {
     const nodes = [new TestNode('one', { connect }), new TestNode('two', { connect })];
     for (const node of nodes) await node.start();
     for (let i = 0; i < 300; i += 1) for (const node of nodes) await node.charge(key);
-    await primary.stop('immediate');
+    await primary.crash();
     await standby.promote();
     const outcomes = await Promise.all(
       nodes.map(async (node) => {

@@ -2,16 +2,19 @@
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type AuditFilter, readAudit } from '../../src/ledger/audit.ts';
-import { CYCLE_SECONDS } from '../../src/ledger/cycle.ts';
+import { CYCLE_SECONDS, dayOf } from '../../src/ledger/cycle.ts';
 import { fleetStatus, retireNode } from '../../src/ledger/fleet.ts';
 import { Ledger } from '../../src/ledger/ledger.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
+import type { SyncRequest } from '../../src/ledger/postgres/sync.ts';
 import { createApiKey } from '../../src/ledger/store/api-key.ts';
+import { openDatabase } from '../../src/ledger/store/database.ts';
 import { PostgresStore } from '../../src/ledger/store/postgres-store.ts';
 import { Random } from '../../tools/random.ts';
 import { SEED } from '../support/seed.ts';
+import { endAtCommit } from './end-at-commit.ts';
 import { TestNode } from './node.ts';
 
 /** An engine that a test can cut off. */
@@ -325,6 +328,60 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await node.charge(key)).toEqual(expect.any(Number));
     }, 120_000);
 
+    it('tells of many accounts and their days in messages that a slow engine can answer', async () => {
+      const count = 700;
+      const anchor = Math.floor(Date.now() / 1_000);
+      await engine.run(
+        `SET search_path = pagegate; INSERT INTO accounts (name, state, created_at, plan, quota_limit, cycle_anchor)
+           SELECT 'many-' || n, 'active', ${anchor}, 'custom', 1000, ${anchor} FROM generate_series(1, ${count}) n;
+         UPDATE ledger SET revision = revision + 1`,
+      );
+      const told: SyncRequest[] = [];
+      const connect = async (): Promise<Engine> => {
+        const inner = await engine.connect();
+        const query = inner.query.bind(inner);
+        inner.query = async (text, values = []) => {
+          if (text.includes('sync(')) told.push(JSON.parse(String(values[0])) as SyncRequest);
+          return query(text, values);
+        };
+        return inner;
+      };
+      const node = new TestNode('one', { connect });
+      nodes.push(node);
+      await node.start();
+      await expect.poll(() => node.meter.health().ready).toBe(true);
+      await node.stop();
+      const copy = openDatabase(node.file);
+      const today = dayOf(anchor);
+      copy.exec(`UPDATE meters SET used = 5, reserved = 5, total = 205, day = ${today}, day_used = 5;
+        INSERT INTO usage_days WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 40)
+          SELECT id, ${today} - n, 5 FROM accounts, n`);
+      copy.close();
+      told.length = 0;
+      await node.start();
+      await expect.poll(async () => (await known()).spent).toBe(5 * count);
+      await expect.poll(() => told.some(({ full }) => full)).toBe(true);
+      for (const { days } of told) expect(days.length).toBeLessThanOrEqual(10_250);
+      const days = await ledger.store.usageByDay(0, null);
+      expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(205 * count);
+    }, 120_000);
+
+    it('goes on over a new connection while a newer program has upgraded the tables; an older one does not start', async () => {
+      const key = await subscribe('acme', 100_000);
+      const node = await addNode('one');
+      await node.charge(key);
+      await engine.run('UPDATE pagegate.ledger SET version = 99');
+      const { heardMs } = node.grants;
+      await engine.cut();
+      engine.isDown = false;
+      await expect.poll(() => node.grants.heardMs).toBeGreaterThan(heardMs + 2_000);
+      const late = await addNode('two');
+      await expect.poll(() => late.grants.problem).toMatch(/expected version \d+, got 99/);
+      for (let i = 0; i < 300; i += 1) expect(await node.charge(key)).toEqual(expect.any(Number));
+      await node.stop();
+      expect(await known()).toEqual({ granted: 301, spent: 301 });
+    }, 120_000);
+
     it('gives back a grant whose answer it has never heard', async () => {
       const limit = 120;
       const key = await subscribe('acme', limit);
@@ -355,6 +412,18 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         .toEqual(['unknown', 'unknown']);
     }, 120_000);
 
+    it('says of a change whose commit got no answer that it may have been made', async () => {
+      for (const when of ['before', 'after'] as const) {
+        const store = await PostgresStore.open(endAtCommit(await engine.connectAside(), when), {
+          maxStalenessSeconds: 60,
+        });
+        const cut = new Ledger(store, { keyFile: join(keys, 'ledger.key') });
+        await expect(cut.createAccount(when)).rejects.toThrow(/is gone\. The change may have been made: look/);
+        await cut.close();
+      }
+      expect((await ledger.list()).map(({ account }) => account.name)).toEqual(['after']);
+    }, 60_000);
+
     it('names the nodes that do not follow a change', async () => {
       const key = await subscribe('acme', 1_000);
       const [, two] = [await addNode('one'), await addNode('two')];
@@ -362,6 +431,10 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await two.crash();
       await ledger.revokeKey('acme', 1);
       expect(ledger.lag).toMatch(/^These servers do not follow yet: two\. /);
+      const behind = async (): Promise<unknown> => (await fleetStatus(ledger, 60)).nodes.map((node) => node.behind);
+      expect(await behind()).toEqual([0, 1]);
+      await ledger.createAccount('other');
+      expect(await behind()).toEqual([0, 2]);
     }, 120_000);
 
     it('counts a dead node’s block as used until it comes back or is retired', async () => {
@@ -427,6 +500,199 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       );
       expect(audit.map(({ action }) => action).slice(0, 1)).toEqual(['fleet.lost_commits']);
     }, 180_000);
+  });
+
+  describe('an account at its limit', () => {
+    it('has been given back at most what was used, not what nodes only held', async () => {
+      const key = await subscribe('acme', 2_000);
+      const node = await addNode('one');
+      for (let i = 0; i < 10; i += 1) await node.charge(key);
+      await expect.poll(async () => (await known()).spent).toBe(10);
+      expect((await known()).granted).toBeGreaterThan(10);
+      await ledger.correct('acme', { credit: 1_000 }, 'a test');
+      for (;;) if ((await node.charge(key)) === 'quota_exhausted') break;
+      expect(node.served).toBe(2_010);
+    }, 120_000);
+
+    const now = performance.now.bind(performance);
+    let laterMs = 0;
+    beforeEach(() => {
+      laterMs = 0;
+      vi.spyOn(performance, 'now').mockImplementation(() => now() + laterMs);
+    });
+    afterEach(() => {
+      vi.restoreAllMocks();
+    });
+
+    /** As if a minute had gone by on all nodes, and they have told what they tell then. */
+    async function passMinute(node: TestNode): Promise<void> {
+      laterMs += 60_000;
+      const { heardMs } = node.grants;
+      await expect.poll(() => node.grants.heardMs).toBeGreaterThan(heardMs + 2_000);
+    }
+
+    const useUp = async (node: TestNode, key: string): Promise<void> => {
+      for (;;) if ((await node.charge(key)) === 'quota_exhausted') break;
+    };
+
+    it('is served again with what is given back to it, however long nobody was served', async () => {
+      const key = await subscribe('acme', 100);
+      const [one, two] = [
+        await addNode('one', { maxStalenessSeconds: 300 }),
+        await addNode('two', { maxStalenessSeconds: 300 }),
+      ];
+      await two.charge(key);
+      await useUp(one, key);
+      await useUp(two, key);
+      expect(served()).toBe(100);
+      await passMinute(one);
+      await ledger.correct('acme', { credit: 10 }, 'a test');
+      await expect.poll(() => one.charge(key)).toEqual(expect.any(Number));
+      await useUp(one, key);
+      await useUp(two, key);
+      expect(served()).toBe(110);
+      // As when another node gives something back: nobody tells of it.
+      await passMinute(one);
+      await engine.run('UPDATE pagegate.cycles SET credit = credit + 5');
+      await passMinute(one);
+      await useUp(one, key);
+      await useUp(two, key);
+      expect(served()).toBe(115);
+    }, 120_000);
+
+    it('is served again with what a node had not spent that is given up', async () => {
+      const key = await subscribe('acme', 2_000);
+      const [one, two] = [
+        await addNode('one', { maxStalenessSeconds: 300 }),
+        await addNode('two', { maxStalenessSeconds: 1 }),
+      ];
+      await one.charge(key);
+      await expect.poll(async () => (await known()).spent).toBe(1);
+      const { granted } = await known();
+      await one.crash({ power: true });
+      await useUp(two, key);
+      expect(two.served).toBe(2_000 - granted);
+      await passMinute(two);
+      await retireNode(ledger, 'one', { actor: 'tester', giveBack: true, maxStalenessSeconds: 1 });
+      await expect.poll(() => two.charge(key)).toEqual(expect.any(Number));
+      await useUp(two, key);
+      expect(served()).toBe(2_000);
+    }, 120_000);
+  });
+
+  describe('a database that has forgotten its latest changes', () => {
+    /** Everything of an account, and that its number was given out. */
+    const forget = (id: number): Promise<void> =>
+      engine.run(
+        `SET search_path = pagegate; ${['grants', 'cycles', 'node_totals', 'usage_days', 'api_keys', 'payments'].map((table) => `DELETE FROM ${table} WHERE account_id = ${id};`).join(' ')}
+         DELETE FROM accounts WHERE id = ${id}; SELECT setval('accounts_id_seq', ${id}, false)`,
+      );
+    const reconnect = async (): Promise<void> => {
+      await engine.cut();
+      engine.isDown = false;
+    };
+
+    it('knows an account that it has lost once it was told of it, and gives its number to nobody else', async () => {
+      await subscribe('acme', 1_000);
+      const key = await subscribe('lost', 1_000);
+      const node = await addNode('one', { maxStalenessSeconds: 3, timeoutMs: 300 });
+      for (let i = 0; i < 5; i += 1) expect(await node.charge(key)).toEqual(expect.any(Number));
+      const { id } = await node.account(key);
+      await forget(id);
+      await reconnect();
+      const learned = async (): Promise<unknown> => {
+        const { history, learning } = await fleetStatus(ledger, 60);
+        return [history, learning];
+      };
+      await expect.poll(learned).toEqual([1, false]);
+      const presented = async (): Promise<number> =>
+        (await ledger.store.row<{ at: number }>('SELECT presented_at AS at FROM nodes'))!.at;
+      for (let i = 0; i < 2; i += 1) {
+        const before = await presented();
+        await reconnect();
+        await expect.poll(presented).toBeGreaterThan(before);
+      }
+      expect(await learned()).toEqual([1, false]);
+      const { id: next } = await ledger.createAccount('next');
+      expect(next).toBeGreaterThan(id);
+      await node.stop();
+      const days = await ledger.store.usageByDay(0, `-${id}`);
+      expect(days.map(({ lookups }) => lookups)).toEqual([5]);
+      expect((await ledger.view(`-${id}`)).account.state).toBe('closed');
+    }, 120_000);
+
+    it('hears all that nodes hold as soon as one of them has shown that it forgot something', async () => {
+      const key = await subscribe('acme', 10_000);
+      const [one, two] = [await addNode('one'), await addNode('two')];
+      for (const node of [one, two]) await node.charge(key);
+      const presented = (): Promise<readonly { name: string; since: number; at: number }[]> =>
+        ledger.store.rows('SELECT name, learning_since AS since, presented_at AS at FROM nodes, ledger ORDER BY name');
+      await expect.poll(async () => (await presented()).map(({ at }) => at > 0)).toEqual([true, true]);
+      await engine.run("DELETE FROM pagegate.grants WHERE node = (SELECT id FROM pagegate.nodes WHERE name = 'two')");
+      await expect.poll(async () => (await presented()).map(({ since }) => since === null)).toEqual([false, false]);
+      await expect.poll(async () => (await presented()).map(({ since, at }) => at >= since)).toEqual([true, true]);
+      await expect.poll(async () => (await fleetStatus(ledger, 60)).learning).toBe(false);
+    }, 120_000);
+
+    it('is copied anew where a node hears of the loss while it takes over a change, and workers see it', async () => {
+      const key = await subscribe('acme', 1_000);
+      let [isLost, isAsked] = [false, false];
+      const connect = async (): Promise<Engine> => {
+        const inner = await engine.connect();
+        const query = inner.query.bind(inner);
+        inner.query = async (text, values) => {
+          if (isLost && /^SELECT revision.* FROM ledger$/.test(text)) {
+            isLost = false;
+            await engine.run(
+              `SET search_path = pagegate; ALTER TABLE accounts DISABLE TRIGGER USER; UPDATE accounts SET state = 'active', revision = 1;
+               ALTER TABLE accounts ENABLE TRIGGER USER; UPDATE ledger SET revision = revision + 1, history = history + 1`,
+            );
+          }
+          // A worker that asks keeps what it finds until it is told of something new.
+          if (isAsked) node.meter.authenticate(key);
+          return query(text, values);
+        };
+        return inner;
+      };
+      const node = new TestNode('one', { connect });
+      nodes.push(node);
+      await node.start();
+      await node.account(key);
+      await ledger.setActive('acme', false);
+      await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: false });
+      [isLost, isAsked] = [true, true];
+      await ledger.createAccount('next');
+      await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: true });
+    }, 120_000);
+
+    it('has every later change on every node, also on those that know of the forgotten ones', async () => {
+      const [key, other] = [await subscribe('acme', 1_000), await subscribe('other', 1_000)];
+      const pair = [await addNode('one'), await addNode('two')];
+      for (const node of pair) for (const each of [key, other]) await node.account(each);
+      const [{ revision } = { revision: 0 }] = await ledger.store.rows<{ revision: number }>(
+        'SELECT revision FROM ledger',
+      );
+      await ledger.setActive('acme', false);
+      for (const node of pair)
+        await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: false });
+      await engine.cut();
+      // The standby that takes over has not heard of the change; the next one is made before the node is back.
+      await engine.run(
+        `SET search_path = pagegate; ALTER TABLE ledger DISABLE TRIGGER USER; ALTER TABLE accounts DISABLE TRIGGER USER;
+         UPDATE ledger SET revision = ${revision}; UPDATE accounts SET state = 'active';
+         DELETE FROM revisions WHERE revision > ${revision};
+         ALTER TABLE ledger ENABLE TRIGGER USER; ALTER TABLE accounts ENABLE TRIGGER USER`,
+      );
+      await ledger.setActive('other', false);
+      engine.isDown = false;
+      for (const node of pair) {
+        await expect.poll(() => node.grants.problem).toBe('');
+        await expect.poll(() => node.meter.authenticate(other)).toMatchObject({ activated: false });
+        await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: true });
+      }
+      // It was lost once, however many nodes tell of it.
+      expect((await fleetStatus(ledger, 60)).history).toBe(1);
+    }, 120_000);
   });
 
   describe('any order of events', () => {

@@ -41,6 +41,8 @@ describe('what each point sees', () => {
     const tour = TOURS[point];
     if (tour !== undefined) expect(textOf(tour)).toContain('testTour(context, ');
     expect(Object.values(cells).some(([file]) => file.endsWith('/tour.ts'))).toBe(tour !== undefined);
+    if (Object.values(cells).some(([file]) => file.endsWith('/tour-tests.ts')))
+      expect(textOf(tour!)).toContain('testOpenedTls(context, ');
     const driver = DRIVERS[point];
     if (driver !== undefined) expect(textOf(driver)).toMatch(/ testPages\([\s\S]* testBehindProxy\(/);
     expect(Object.values(cells).some(([file]) => file.endsWith('/browser-tests.ts'))).toBe(driver !== undefined);

@@ -22,12 +22,12 @@ import {
   createGuard,
   createJudge,
   createSite,
+  EXCEPTIONS,
   type Judging,
+  LOOKUP,
   names,
-  type Site,
+  pathsOf,
 } from './support.ts';
-
-const HOSTS = ['a.example', 'b.example'];
 
 /** A site that both names lead to, and a guard that knows so. */
 async function createScene(judging: Judging = allowBut('/login')) {
@@ -38,16 +38,12 @@ async function createScene(judging: Judging = allowBut('/login')) {
     else response.end(`body of ${request.method} ${pathname}`);
   });
   const judge = await createJudge(judging);
-  const lookup = names(Object.fromEntries(HOSTS.map((host) => [host, ['127.0.0.1']])));
-  const exceptions = Object.fromEntries(HOSTS.map((host) => [host, '127.0.0.1']));
-  const { guard, seen } = createGuard(judge.url, { exceptions });
-  const agent = new GuardedAgent(guard, { connect: { lookup } });
+  const { guard, seen } = createGuard(judge.url, { exceptions: EXCEPTIONS });
+  const agent = new GuardedAgent(guard, { connect: { lookup: LOOKUP } });
   closeLater(() => agent.destroy());
   const at = (host: string, path: string) => `http://${host}:${site.port}${path}`;
   return { site, judge, guard, seen, agent, guardedFetch: createGuardedFetch(guard, agent), at };
 }
-
-const paths = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
 
 describe('GuardedAgent', () => {
   test('takes the options of connections beside `connect`, as an Agent does', async () => {
@@ -251,14 +247,14 @@ describe('a redirect', () => {
     const { guardedFetch, site, at } = await createScene();
     const response = await guardedFetch(at('a.example', `/${status}?to=/news`));
     expect(await response.text()).toBe('body of GET /news');
-    expect(paths(site)).toEqual([`/${status}?to=/news`, '/news']);
+    expect(pathsOf(site)).toEqual([`/${status}?to=/news`, '/news']);
   });
 
   test.each(STATUSES)('%i to a refused page is not', async (status) => {
     const { guardedFetch, site, at } = await createScene();
     const refused = await guardedFetch(at('a.example', `/${status}?to=/login`)).catch((error) => error);
     expect(refused).toBeInstanceOf(RefusedError);
-    expect(paths(site)).toEqual([`/${status}?to=/login`]);
+    expect(pathsOf(site)).toEqual([`/${status}?to=/login`]);
   });
 
   test.each(STATUSES)('%i to another site, and from there to a refused page, is not', async (status) => {
@@ -329,7 +325,7 @@ describe('interceptors', () => {
     const ask = (path: string) => composed.request({ origin: at('a.example', ''), path, method: 'GET' });
     expect(await (await ask('/302?to=/news')).body.text()).toBe('body of GET /news');
     await expect(ask('/302?to=/login')).rejects.toBeInstanceOf(RefusedError);
-    expect(paths(site)).not.toContain('/login');
+    expect(pathsOf(site)).not.toContain('/login');
   });
 
   test.each([
@@ -378,13 +374,13 @@ describe('what is judged is what is sent', () => {
     const { judge, site, status, at } = await send({ path: '/a?b=1', query: { action: 'edit', tag: ['x', 'y z'] } });
     expect(status).toBe(200);
     expect(judge.asked).toEqual([`GET ${at('a.example', '/a?b=1&action=edit&tag=x&tag=y+z')}`]);
-    expect(paths(site)).toEqual(['/a?b=1&action=edit&tag=x&tag=y+z']);
+    expect(pathsOf(site)).toEqual(['/a?b=1&action=edit&tag=x&tag=y+z']);
   });
 
   test('a path is sent as the URL standard reads it', async () => {
     const { judge, site, at } = await send({ path: '/docs/../%6cogin/./x\\y' }, () => 'allow');
     expect(judge.asked).toEqual([`GET ${at('a.example', '/%6cogin/x/y')}`]);
-    expect(paths(site)).toEqual(['/%6cogin/x/y']);
+    expect(pathsOf(site)).toEqual(['/%6cogin/x/y']);
   });
 
   test.each([
@@ -463,7 +459,7 @@ describe('what is judged is what is sent', () => {
     const body = 'DELETE /login HTTP/1.1\r\nHost: a.example\r\n\r\n';
     const sent = agent.request({ origin: at('a.example', ''), path: '/', method: 'POST', headers, body });
     await expect(sent).rejects.toMatchObject({ code: 'UND_ERR_REQ_CONTENT_LENGTH_MISMATCH' });
-    expect(paths(site)).not.toContain('/login');
+    expect(pathsOf(site)).not.toContain('/login');
   });
 
   test('a WebSocket is judged as a write', async () => {

@@ -241,8 +241,8 @@ describe('what they cost', () => {
 });
 
 test.each([
-  ['is empty', '', /: it is empty; write it anew/],
-  ['is cut off', '{"format":', /: it is no JSON; write it anew/],
+  ['is empty', '', /: it is empty; export it again/],
+  ['is cut off', '{"format":', /: it is no JSON; export it again/],
   ['is null', 'null', /its format must be pagegate-policy-export\/1/],
   ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
 ])('a file that %s is told in words', (_name, text, said) => {
@@ -279,7 +279,7 @@ describe('they are not given', () => {
     const { document, ...rest } = exportedPolicy(policyFile);
     const { address_exceptions: _, ...older } = document;
     expect(() => new LocalVerdicts({ ...rest, document: older as typeof document })).toThrow(
-      'the exported policy lacks a part: write it anew',
+      'the exported policy lacks a part: export it again',
     );
     expect(() => new LocalVerdicts({ ...rest } as ReturnType<typeof exportedPolicy>)).toThrow('lacks a part');
   });
@@ -358,8 +358,16 @@ describe('they are not given', () => {
       const urls = ['/', '/door', '/other'].flatMap((path) =>
         ['app.', 'x.app.', ''].map((sub) => `https://${sub}example.net${path}`),
       );
-      for (const url of [...urls, ...urls]) expect(wordOf(await guard.check(url))).toBe(wordOf(await plain.check(url)));
-      expect((await guard.check('https://app.example.net/door')).source).toBe('local');
+      const said = async (asked: Guard, url: string): Promise<unknown[]> => {
+        const decision = await asked.check(url);
+        return [url, wordOf(decision), decision.domain, decision.found];
+      };
+      for (const url of [...urls, ...urls]) expect(await said(guard, url)).toEqual(await said(plain, url));
+      expect(await guard.check('https://app.example.net/door')).toMatchObject({
+        source: 'local',
+        domain: 'example.net',
+        found: true,
+      });
     } finally {
       await own.stop();
     }

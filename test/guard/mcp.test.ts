@@ -16,7 +16,17 @@ import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
 import { createHttpServer } from '../../tools/integrations/mcp/http-server.ts';
 import { askPerson, createMcpServer } from '../../tools/integrations/mcp/server.ts';
-import { closeLater, createGuard, createJudge, createSite, type Judge, KEY, names, type Site } from './support.ts';
+import {
+  closeLater,
+  createGuard,
+  createJudge,
+  createSite,
+  type Judge,
+  KEY,
+  names,
+  pathsOf,
+  type Site,
+} from './support.ts';
 
 const MAIN = new URL('../../tools/integrations/mcp/main.ts', import.meta.url).pathname;
 let folder: string;
@@ -200,7 +210,7 @@ describe('fetch_page', () => {
       isError: true,
       content: [{ text: expect.stringContaining('deny (rules/deny_id)') }],
     });
-    expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/to-news', '/news', '/to-deny']);
+    expect(pathsOf(site)).toEqual(['/to-news', '/news', '/to-deny']);
   });
 
   test.each(['data:text/html,<p>made up', 'DATA:text/plain,x', 'file:///etc/passwd', 'about:blank'])(

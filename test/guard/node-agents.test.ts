@@ -15,13 +15,12 @@ import {
   createGuard,
   createJudge,
   createSite,
+  EXCEPTIONS,
   type Judging,
+  LOOKUP,
   names,
-  type Site,
+  pathsOf,
 } from './support.ts';
-
-const HOSTS = ['a.example', 'b.example'];
-const NAMES = names(Object.fromEntries(HOSTS.map((host) => [host, ['127.0.0.1']])));
 
 /** A site that both names lead to, and agents that know so. */
 async function createScene(judging: Judging = allowBut('/login'), options: GuardedAgentsOptions = {}) {
@@ -31,9 +30,8 @@ async function createScene(judging: Judging = allowBut('/login'), options: Guard
     response.end(`${request.method} ${request.url} ${body}`);
   });
   const judge = await createJudge(judging);
-  const exceptions = Object.fromEntries(HOSTS.map((host) => [host, '127.0.0.1']));
-  const { guard, seen } = createGuard(judge.url, { exceptions });
-  const agents = createGuardedAgents(guard, { lookup: NAMES, ...options });
+  const { guard, seen } = createGuard(judge.url, { exceptions: EXCEPTIONS });
+  const agents = createGuardedAgents(guard, { lookup: LOOKUP, ...options });
   closeLater(() => {
     agents.http.destroy();
     agents.https.destroy();
@@ -54,8 +52,6 @@ async function outcomeOf(request: ClientRequest): Promise<string> {
     return error instanceof RefusedError ? error.id : String(error);
   }
 }
-
-const paths = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
 
 describe('createGuardedAgents', () => {
   test('makes what is allowed, and asks about exactly that', async () => {
@@ -85,7 +81,7 @@ describe('createGuardedAgents', () => {
       request.on('socket', (socket) => sockets.add(socket));
       await outcomeOf(request);
     }
-    expect(paths(site)).toEqual(['/one', '/two']);
+    expect(pathsOf(site)).toEqual(['/one', '/two']);
     expect(judge.asked).toHaveLength(3);
     expect(sockets.size).toBe(1);
     expect(Object.keys(agents.http.freeSockets)).toHaveLength(1);
@@ -146,7 +142,7 @@ describe('createGuardedAgents', () => {
     } finally {
       [http.globalAgent, https.globalAgent] = before;
     }
-    expect(paths(site)).toEqual(['/news', '/news']);
+    expect(pathsOf(site)).toEqual(['/news', '/news']);
   });
 });
 
@@ -201,7 +197,7 @@ describe('the head is judged as it is sent', () => {
     async (path) => {
       const { begin, judge, site, at } = await createScene(() => 'allow');
       expect(await outcomeOf(begin({ path }))).toBe(`200 GET ${path} `);
-      expect(paths(site)).toEqual([path]);
+      expect(pathsOf(site)).toEqual([path]);
       expect(judge.asked).toEqual([`GET ${new URL(at(path)).href}`]);
     },
   );
@@ -328,7 +324,7 @@ describe('a connection', () => {
     closeLater(() => void server.close());
     const { port } = server.address() as AddressInfo;
     const { guard } = await createScene(() => 'allow');
-    const agents = createGuardedAgents(guard, { lookup: NAMES });
+    const agents = createGuardedAgents(guard, { lookup: LOOKUP });
     for (const client of [http, https] as const) {
       const agent = client === http ? agents.http : agents.https;
       // As it was resolved, and as it is found on the socket.
@@ -384,7 +380,7 @@ describe('a connection', () => {
 describe('a request that fails', () => {
   test('for an option that cannot be used, or for a hook that throws, fails alone', async () => {
     const { begin, guard } = await createScene(() => 'allow');
-    const { https: agent } = createGuardedAgents(guard, { ciphers: 'none', lookup: NAMES });
+    const { https: agent } = createGuardedAgents(guard, { ciphers: 'none', lookup: LOOKUP });
     expect(await outcomeOf(https.get('https://a.example/', { agent }))).toContain('no cipher match');
     vi.spyOn(guard, 'enforce').mockRejectedValueOnce(new Error('no space'));
     expect(await outcomeOf(begin())).toBe('Error: no space');

@@ -7,7 +7,7 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closureOf, NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
-import { allowBut, closeLater, createJudge, createSite, KEY } from './support.ts';
+import { allowBut, closeLater, createJudge, createSite, KEY, pathsOf } from './support.ts';
 
 const ROOT = new URL('../../', import.meta.url).pathname;
 const PINNED_NODE = join(ROOT, 'node_modules/.bin/node');
@@ -161,7 +161,7 @@ describe.each([
       'function',
       'function',
     ]);
-    expect(site.reached.map((line) => line.split(' ')[2])).toEqual(['/news', '/news', '/redirect', '/news']);
+    expect(pathsOf(site)).toEqual(['/news', '/news', '/redirect', '/news']);
   });
 
   test('CommonJS can require it', () => {

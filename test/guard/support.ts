@@ -89,6 +89,14 @@ export const allowBut =
   (url) =>
     new URL(url).pathname === path ? 'deny' : 'allow';
 
+/** Two names that lead to this host. */
+export const HOSTS = ['a.example', 'b.example'];
+/** What a guard has to be told, so that it lets them. */
+export const EXCEPTIONS = Object.fromEntries(HOSTS.map((host) => [host, '127.0.0.1']));
+
+/** The paths that a site was asked for, with their queries. */
+export const pathsOf = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
+
 /** A guard, and every decision that it reports. */
 export function createGuard(server: string, options: Partial<GuardOptions> = {}): { guard: Guard; seen: Decision[] } {
   const seen: Decision[] = [];
@@ -113,6 +121,9 @@ export function names(table: Readonly<Record<string, readonly string[]>>): Looku
     return found(null, [{ address, family: address.includes(':') ? 6 : 4 }]);
   };
 }
+
+/** Resolves {@link HOSTS} alone. */
+export const LOOKUP: LookupFunction = names(Object.fromEntries(HOSTS.map((host) => [host, ['127.0.0.1']])));
 
 /** A small DNS server that gives a name its addresses by turns, with a lifetime of none; and a lookup that asks it and nobody else. */
 export async function createDns(table: Readonly<Record<string, readonly string[]>>): Promise<LookupFunction> {

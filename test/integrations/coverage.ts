@@ -26,6 +26,7 @@ const MCP = 'test/guard/mcp.test.ts';
 const HOOK = 'test/guard/hook.test.ts';
 const PYTHON = 'test/integrations/python/guard_test.py';
 const TOUR = 'test/integrations/network/tour.ts';
+const TOUR_TESTS = 'test/integrations/network/tour-tests.ts';
 
 /** What holds of every browser that is driven, whatever drives it. */
 const DRIVEN: Cells = {
@@ -54,10 +55,9 @@ const TOURED: Cells = {
 };
 const SECURE: Cells = { ...TOURED, 'service worker': [TOUR, "'service worker': ["] };
 
-const proxy = (file: string, rebinding: string, other: string): Cells => ({
-  'rebinding name': [file, rebinding],
-  'other program on the host': [file, other],
-});
+const OPENED_TLS: Cells = {
+  'other program on the host': [TOUR_TESTS, 'another program on the host is judged by URL and method'],
+};
 
 export const CELLS: Readonly<Record<string, Cells>> = {
   'guard library': {
@@ -95,27 +95,27 @@ export const CELLS: Readonly<Record<string, Cells>> = {
   mitmproxy: {
     ...SECURE,
     WebSocket: ['test/integrations/mitmproxy.integration.ts', 'WebSocket: judged as a write, before it is opened'],
-    ...proxy(
+    'rebinding name': [
       'test/integrations/mitmproxy.integration.ts',
       'a name that leads outside first and inside then (rebinding)',
-      'another program on the host',
-    ),
+    ],
+    ...OPENED_TLS,
   },
   'Squid, TLS opened': {
     ...SECURE,
-    ...proxy(
+    'rebinding name': [
       'test/integrations/squid-bump.integration.ts',
       'a name that leads outside first and inside then (rebinding)',
-      'another program on the host is judged by URL and method',
-    ),
+    ],
+    ...OPENED_TLS,
   },
   'Squid, plain': {
     ...TOURED,
-    ...proxy(
+    'rebinding name': ['test/integrations/squid-browser.integration.ts', 'or does so later (rebinding), is refused'],
+    'other program on the host': [
       'test/integrations/squid-browser.integration.ts',
-      'or does so later (rebinding), is refused',
       'other programs on the host are judged',
-    ),
+    ],
   },
   nginx: {
     ...TOURED,

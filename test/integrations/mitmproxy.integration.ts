@@ -2,10 +2,10 @@
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowser } from './network/browser.ts';
-import { curlThrough, get, type Result, speak, speakHttp2, speakNested, type Way } from './network/client.ts';
-import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { curlThrough, get, type Result, speak, speakHttp2, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC } from './network/internet.ts';
 import { HOME, STATUSES, wronglyReached } from './network/tour.ts';
-import { testTour, useTourWorld } from './network/tour-tests.ts';
+import { GOOD, testOpenedTls, testTour, useTourWorld } from './network/tour-tests.ts';
 import { startMitmproxy } from './proxies.ts';
 import { createJudge, put, verdict } from './world.ts';
 
@@ -59,20 +59,9 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     }
   });
 
-  describe('another program on the host', () => {
-    test('is judged by URL and method, over TLS and without', async () => {
-      for (const origin of [HOME, 'http://good.example.com']) {
-        expect(await curl(`${origin}/ok?q=%41#x`)).toMatchObject({ code: 0, status: 200 });
-        expect(await curl(`${origin}/denied`)).toMatchObject({ code: 0, status: 403 });
-        expect(await curl('-d', 'x', `${origin}/ok`)).toMatchObject({ status: 403 });
-        expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
-        expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
-      }
-      expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
-      expect(context.judge.asked).toContain('POST http://good.example.com/ok');
-      expect(wronglyReached(context.internet.reached)).toEqual([]);
-    });
+  testOpenedTls(context, () => proxy);
 
+  describe('another program on the host', () => {
     test.each(['--http1.1', '--http2'])(
       'sends a body of any size where it may, and gets its answer where not: %s',
       async (version) => {
@@ -111,16 +100,6 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1'])(
-      'a host that is an address, %s',
-      async (host) => {
-        for (const scheme of ['http', 'https'])
-          expect((await curl(`${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
-        expect(context.internet.reached).toEqual([]);
-        expect(context.internet.inside).toEqual([]);
-      },
-    );
-
     test('a name that leads outside first and inside then (rebinding)', async () => {
       let asked = 0;
       context.names.set('rebind.example.com', () => (asked++ === 0 ? PUBLIC : '127.0.0.1'));
@@ -132,11 +111,6 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('an address of the other family is looked at, too', async () => {
-      context.names.set('six.example.com', PUBLIC_V6);
-      expect((await curl('https://six.example.com/ok')).status).toBe(200);
-    });
-
     test('a name that is denied is not even looked up', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
       expect(context.names.asked).toEqual([]);
@@ -144,17 +118,15 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     });
   });
 
-  const good = { to: 'good.example.com:443', name: 'good.example.com' };
-
   test.each([
-    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), good],
-    ['a second Host header', get('/ok', 'good.example.com', 'Host: denied.example.com\r\n'), good],
+    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), GOOD],
+    ['a second Host header', get('/ok', 'good.example.com', 'Host: denied.example.com\r\n'), GOOD],
     [
       'a request target with another site, in the tunnel',
       get('https://denied.example.com/ok', 'good.example.com'),
-      good,
+      GOOD,
     ],
-    ['TLS for another name than the tunnel', get('/ok', 'good.example.com'), { ...good, name: 'denied.example.com' }],
+    ['TLS for another name than the tunnel', get('/ok', 'good.example.com'), { ...GOOD, name: 'denied.example.com' }],
     [
       'a tunnel to another site than the one named',
       get('/ok', 'good.example.com'),
@@ -163,9 +135,9 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     ['a Host header that contradicts the request line', get('http://good.example.com/ok', 'denied.example.com')],
     ['a user name in the request line', get('http://good.example.com@denied.example.com/ok', 'denied.example.com')],
     ['a backslash', get('http://good.example.com\\@denied.example.com/ok', 'good.example.com')],
-    ['a request target without a slash', get('ok', 'good.example.com'), good],
-    ['a request for the server itself', get('*', 'good.example.com').replace('GET', 'OPTIONS'), good],
-    ['a fragment that is sent', get('/ok#/../denied', 'good.example.com'), good],
+    ['a request target without a slash', get('ok', 'good.example.com'), GOOD],
+    ['a request for the server itself', get('*', 'good.example.com').replace('GET', 'OPTIONS'), GOOD],
+    ['a fragment that is sent', get('/ok#/../denied', 'good.example.com'), GOOD],
     ['another scheme', get('ftp://good.example.com/ok', 'good.example.com')],
   ])('%s is refused', async (_name, text, tunnel = undefined) => {
     expect(await speak(proxy.port, text, tunnel)).toMatch(/^HTTP\/1\.1 (?:403|400|502) /);
@@ -180,35 +152,6 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     const before = context.internet.connections();
     expect(await speak(proxy.port, text, { to: 'good.example.com:80' })).toMatch(/^HTTP\/1\.1 400 Bad Request/);
     expect(context.internet.connections()).toBe(before);
-  });
-
-  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
-    'a tunnel to %s inside a tunnel passes nothing on',
-    async (inner) => {
-      const before = context.internet.connections();
-      const text = get('/denied', 'denied.example.com');
-      const answer = await speakNested(proxy.port, good, inner, text);
-      expect(answer).not.toMatch(/ 200 OK/);
-      expect(context.internet.connections()).toBe(before);
-      expect(context.internet.reached).toEqual([]);
-    },
-  );
-
-  test.each([
-    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
-    '\x00\x01\x02\x03\x04\r\n\r\n',
-    get('*', 'good.example.com'),
-    get('/ok', ''),
-  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
-    const before = context.internet.connections();
-    await speak(proxy.port, text, good);
-    expect(context.internet.connections()).toBe(before);
-  });
-
-  test('a path that looks like a host is a path', async () => {
-    await speak(proxy.port, get('//denied.example.com/', 'good.example.com'), good);
-    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 
   test('a failure of the addon, and an invalid path, let nothing pass', () => {

@@ -88,36 +88,43 @@ describe.runIf(process.getuid?.() === 0)('Squid', () => {
   });
 });
 
+/** A world with the gateway's key and names that lead to an Internet of the tests; opened before all tests of a block, closed after them. */
+function useWorld(pages?: Parameters<typeof createInternet>[1]) {
+  const opened = {} as { world: World; names: Names; internet: Internet };
+  beforeAll(async () => {
+    opened.world = await createWorld();
+    put(opened.world, 'api.key', `${pagegate.keys['gateway']}\n`, 0o600);
+    opened.names = await createNames({ [ORIGIN]: PUBLIC, [UNKNOWN]: PUBLIC });
+    opened.internet = await createInternet(opened.world.folder, pages);
+  });
+  afterAll(async () => {
+    await opened.world?.close();
+    await opened.internet?.close();
+    await opened.names?.close();
+  });
+  beforeEach(() => {
+    opened.internet.reached.length = 0;
+    opened.internet.inside.length = 0;
+  });
+  return opened;
+}
+
 describe.runIf(hasNetwork).each([
   ['Squid with TLS opened', startSquidBump],
   ['mitmproxy', startMitmproxy],
 ])('%s', (_name, start) => {
-  let world: World;
-  let names: Names;
-  let internet: Internet;
+  const opened = useWorld();
   let proxy: Way;
   beforeAll(async () => {
-    world = await createWorld();
-    put(world, 'api.key', `${pagegate.keys['gateway']}\n`, 0o600);
-    names = await createNames({ [ORIGIN]: PUBLIC, [UNKNOWN]: PUBLIC });
-    internet = await createInternet(world.folder);
-    proxy = await start(world, pagegate.url, internet.caFile);
-  });
-  afterAll(async () => {
-    await world?.close();
-    await internet?.close();
-    await names?.close();
-  });
-  beforeEach(() => {
-    internet.reached.length = 0;
+    proxy = await start(opened.world, pagegate.url, opened.internet.caFile);
   });
 
   test.each(CASES)('%s', async (_case, method, host, path, passes) => {
     for (const scheme of ['https', 'http']) {
-      internet.reached.length = 0;
+      opened.internet.reached.length = 0;
       const { status, body } = await curlThrough(proxy, '-X', method, `${scheme}://${host}${path}`);
       expect(status).toBe(passes ? 200 : 403);
-      expect(internet.reached).toEqual(passes ? [`${method} ${scheme}://${host}${path}`] : []);
+      expect(opened.internet.reached).toEqual(passes ? [`${method} ${scheme}://${host}${path}`] : []);
       if (!passes)
         expect(body).toMatch(/pagegate refused .*(?:deny|flag) \((?:page_type_db|rules|default)\/\w+\)[:.] \w/);
     }
@@ -126,30 +133,13 @@ describe.runIf(hasNetwork).each([
 
 describe.runIf(hasNetwork)('the guard for Python', () => {
   const program = new URL('python/open_url.py', import.meta.url).pathname;
-  let world: World;
-  let names: Names;
-  let internet: Internet;
-  beforeAll(async () => {
-    world = await createWorld();
-    put(world, 'api.key', `${pagegate.keys['gateway']}\n`, 0o600);
-    names = await createNames({ [ORIGIN]: PUBLIC, [UNKNOWN]: PUBLIC });
-    internet = await createInternet(world.folder, {
-      '/away': (_request, response) => response.writeHead(302, { location: `https://${ORIGIN}/members` }).end(),
-    });
-  });
-  afterAll(async () => {
-    await world?.close();
-    await internet?.close();
-    await names?.close();
-  });
-  beforeEach(() => {
-    internet.reached.length = 0;
-    internet.inside.length = 0;
+  const opened = useWorld({
+    '/away': (_request, response) => response.writeHead(302, { location: `https://${ORIGIN}/members` }).end(),
   });
 
   const open = (method: string, url: string): Promise<string> =>
     new Promise((resolve) => {
-      const words = [program, pagegate.url, world.keyFile, internet.caFile, method, url];
+      const words = [program, pagegate.url, opened.world.keyFile, opened.internet.caFile, method, url];
       execFile('/usr/bin/python3', words, (_error, stdout) => resolve(stdout));
     });
 
@@ -158,17 +148,17 @@ describe.runIf(hasNetwork)('the guard for Python', () => {
     expect(said).toMatch(
       passes ? /^200 / : /^refused pagegate refused [A-Z]+ https:\S+: (?:deny|flag) \(\w+\/\w+\)\. \w/,
     );
-    expect(internet.reached).toEqual(passes ? [`${method} https://${host}${path}`] : []);
+    expect(opened.internet.reached).toEqual(passes ? [`${method} https://${host}${path}`] : []);
   });
 
   test('a redirect to a login page, and a name that leads inside', async () => {
     expect(await open('GET', `https://${ORIGIN}/away`)).toContain('deny (page_type_db/login)');
-    expect(internet.reached).toEqual([`GET https://${ORIGIN}/away`]);
+    expect(opened.internet.reached).toEqual([`GET https://${ORIGIN}/away`]);
     for (const address of INSIDE) {
-      names.set(ORIGIN, address);
+      opened.names.set(ORIGIN, address);
       expect(await open('GET', `https://${ORIGIN}/news`), address).toContain('deny (guard/inside_address)');
     }
-    names.set(ORIGIN, PUBLIC);
-    expect(internet.inside).toEqual([]);
+    opened.names.set(ORIGIN, PUBLIC);
+    expect(opened.internet.inside).toEqual([]);
   });
 });

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowser } from './network/browser.ts';
-import { curlThrough, curlWords, get, type Result, runCurl, speak, speakNested, type Way } from './network/client.ts';
-import { hasNetwork, INSIDE, PUBLIC, PUBLIC_V6 } from './network/internet.ts';
+import { curlThrough, curlWords, get, type Result, runCurl, speak, type Way } from './network/client.ts';
+import { hasNetwork, INSIDE, PUBLIC } from './network/internet.ts';
 import { HOME, STATUSES, until, wronglyReached } from './network/tour.ts';
-import { testTour, useTourWorld } from './network/tour-tests.ts';
+import { GOOD, testOpenedTls, testTour, useTourWorld } from './network/tour-tests.ts';
 import { type RunningSquid, startSquidBump } from './proxies.ts';
 import { createJudge, createWorld, put, TOOLS, verdict } from './world.ts';
 
@@ -72,18 +72,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     }
   });
 
-  test('another program on the host is judged by URL and method, over TLS and without', async () => {
-    for (const origin of [HOME, 'http://good.example.com']) {
-      expect(await curl(`${origin}/ok?q=%41#x`)).toMatchObject({ code: 0, status: 200 });
-      expect(await curl(`${origin}/denied`)).toMatchObject({ code: 0, status: 403 });
-      expect(await curl('-d', 'x', `${origin}/ok`)).toMatchObject({ status: 403 });
-      expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
-      expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
-    }
-    expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
-    expect(context.judge.asked).toContain('POST http://good.example.com/ok');
-    expect(wronglyReached(context.internet.reached)).toEqual([]);
-  });
+  testOpenedTls(context, () => squid);
 
   test('a note in markup stays text', async () => {
     const strict = await createJudge(() => verdict('deny', '<script>alert(1)</script>'));
@@ -118,16 +107,6 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1', '0'])(
-      'a host that is an address, %s',
-      async (host) => {
-        for (const scheme of ['http', 'https'])
-          expect((await curl('-k', `${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
-        expect(context.internet.reached).toEqual([]);
-        expect(context.internet.inside).toEqual([]);
-      },
-    );
-
     test('a name that leads outside first and inside then (rebinding)', async () => {
       context.names.set('rebind.example.com', PUBLIC);
       expect((await curl('https://rebind.example.com/ok')).status).toBe(200);
@@ -140,30 +119,23 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('an address of the other family is looked at, too', async () => {
-      context.names.set('six.example.com', PUBLIC_V6);
-      expect((await curl('https://six.example.com/ok')).status).toBe(200);
-    });
-
     test('a name that is denied is not even looked up', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
       expect(context.names.asked.filter((name) => name.includes('secret'))).toEqual([]);
     });
   });
 
-  const good = { to: 'good.example.com:443', name: 'good.example.com' };
-
   test.each([
-    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), good],
+    ['a Host header for another site, in the tunnel', get('/ok', 'denied.example.com'), GOOD],
     [
       'a request target with another site, in the tunnel',
       get('https://denied.example.com/ok', 'good.example.com'),
-      good,
+      GOOD,
     ],
     ['a request target on another site, without a tunnel', get('http://denied.example.com/ok', 'good.example.com')],
     ['a user name in the request line', get('http://good.example.com@denied.example.com/ok', 'denied.example.com')],
     ['a backslash', get('http://good.example.com\\@denied.example.com/ok', 'good.example.com')],
-    ['a request target without a slash', get('ok', 'good.example.com'), good],
+    ['a request target without a slash', get('ok', 'good.example.com'), GOOD],
     ['another scheme', get('ftp://good.example.com/ok', 'good.example.com')],
     [
       'a tunnel to another port',
@@ -171,7 +143,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       { to: 'good.example.com:8443', name: 'good.example.com' },
     ],
     ['a tunnel to port 80', get('/ok', 'good.example.com'), { to: 'good.example.com:80', name: 'good.example.com' }],
-    ['an inside place in the tunnel', get('/ok', '10.0.0.5'), good],
+    ['an inside place in the tunnel', get('/ok', '10.0.0.5'), GOOD],
   ])('%s is refused', async (_name, text, tunnel = undefined) => {
     const answer = await speak(squid.port, text, tunnel);
     expect(wronglyReached(context.internet.reached)).toEqual([]);
@@ -180,11 +152,11 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
   });
 
   test.each([
-    ['TLS for another name than the tunnel', { ...good, name: 'denied.example.com' }],
+    ['TLS for another name than the tunnel', { ...GOOD, name: 'denied.example.com' }],
     ['a tunnel to another site', { to: 'denied.example.com:443', name: 'denied.example.com' }],
     ['a tunnel to an inside place', { to: '10.0.0.5:443', name: 'good.example.com' }],
-    ['a second Host header', good, 'Host: denied.example.com\r\n'],
-  ])('%s: what the request inside context.names is judged and fetched', async (_name, tunnel, more = '') => {
+    ['a second Host header', GOOD, 'Host: denied.example.com\r\n'],
+  ])('%s: what the request inside names is judged and fetched', async (_name, tunnel, more = '') => {
     expect(await speak(squid.port, get('/ok', 'good.example.com', more), tunnel)).toMatch(/^HTTP\/1\.1 200 /);
     expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
     expect(context.internet.inside).toEqual([]);
@@ -200,34 +172,10 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     expect(context.internet.connections()).toBe(before);
   });
 
-  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
-    'a tunnel to %s inside a tunnel passes nothing on',
-    async (inner) => {
-      const before = context.internet.connections();
-      const text = get('/denied', 'denied.example.com');
-      const answer = await speakNested(squid.port, good, inner, text);
-      expect(answer).not.toMatch(/ 200 OK/);
-      expect(context.internet.connections()).toBe(before);
-      expect(context.internet.reached).toEqual([]);
-    },
-  );
-
-  test.each([
-    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
-    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
-    '\x00\x01\x02\x03\x04\r\n\r\n',
-    get('*', 'good.example.com'),
-    get('/ok', 'good.example.com').replace('HTTP/1.1', 'HTTP/9.9'),
-    get('/ok', ''),
-  ])('what is no request, in an opened tunnel, reaches nobody: %j', async (text) => {
+  test('a version of HTTP that does not exist, in an opened tunnel, reaches nobody', async () => {
     const before = context.internet.connections();
-    await speak(squid.port, text, good);
+    await speak(squid.port, get('/ok', 'good.example.com').replace('HTTP/1.1', 'HTTP/9.9'), GOOD);
     expect(context.internet.connections()).toBe(before);
-  });
-
-  test('a path that looks like a host is a path', async () => {
-    await speak(squid.port, get('//denied.example.com/', 'good.example.com'), good);
-    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 
   test('the authority is read by root alone, also when Squid reads its configuration again', async () => {

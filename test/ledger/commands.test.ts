@@ -229,6 +229,12 @@ describe('account correct', () => {
     expect(await used()).toBe(0);
   });
 
+  it('reaches the end of the largest limit', async () => {
+    await run('account subscribe acme --plan custom --limit 1000000000000 --reference R-2');
+    expect((await run('account correct acme --used 999999999999 --note full')).status).toBe(0);
+    expect(await used()).toBe(999_999_999_999);
+  });
+
   it('of an account without a plan is refused', async () => {
     await run('account create beta');
     expect((await run('account correct beta --credit 1 --note why')).stderr).toContain('has no plan yet');

@@ -97,7 +97,7 @@ describe('an earlier version', () => {
   it('is not brought up while a server uses it', async () => {
     earlier(0n, 0n);
     const lock = openWriterLock(folder.file);
-    expect(lockFile(lock, 'exclusive')).toBe(true);
+    expect(lockFile(lock)).toBe(true);
     expectCode(() => folder.ledger(), 'ledger_in_use');
     closeSync(lock);
     expect((await folder.ledger().view('old')).quota.quota_used).toBe(1234);

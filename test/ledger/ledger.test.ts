@@ -24,7 +24,9 @@ import { quotaView } from '../../src/ledger/quota.ts';
 import { createApiKey, hashApiKey, isApiKeyShaped } from '../../src/ledger/store/api-key.ts';
 import { clockProblem } from '../../src/ledger/store/clock.ts';
 import { openKeyVault } from '../../src/ledger/store/key-vault.ts';
+import type { ApiKeyRecord } from '../../src/ledger/store/records.ts';
 import { SqliteStore } from '../../src/ledger/store/sqlite-store.ts';
+import { LIMITS } from '../../src/limits.ts';
 import { HARMLESS_JSON, HOSTILE_JSON } from '../support/hostile-json.ts';
 import { DAY_MS, LedgerFolder, type TestLedger } from './support.ts';
 
@@ -209,6 +211,28 @@ describe('the audit table', () => {
     expect(await readAudit(ledger, undefined, 10)).toHaveLength(1);
   });
 
+  it('has no line that grows with the keys that had ended before', async () => {
+    await ledger.createAccount('acme');
+    await ledger.issueKey('acme');
+    const lengths: number[] = [];
+    const seconds = (): number => Math.floor(folder.nowMs / 1000);
+    for (let i = 0; i < 20; i++) {
+      folder.nowMs += 1000;
+      await ledger.rotateKey('acme');
+      const [line] = await readAudit(ledger, 'acme', 1);
+      const [before, after] = [line!.before!, line!.after!].map((text) => JSON.parse(text).keys as ApiKeyRecord[]);
+      // What the rotation has ended is in its line, and what it has issued.
+      expect(before).toMatchObject([{ expiresAt: null }]);
+      expect(after).toMatchObject([{ id: before![0]!.id, expiresAt: seconds() }, { expiresAt: null }]);
+      lengths.push(line!.after!.length);
+    }
+    expect(lengths.at(-1)! - lengths[0]!).toBeLessThan(10);
+    folder.nowMs += 1000;
+    await ledger.revokeKey('acme', (await ledger.view('acme')).keys.at(-1)!.id);
+    const [revoked] = await readAudit(ledger, 'acme', 1);
+    expect(JSON.parse(revoked!.after!).keys).toMatchObject([{ revokedAt: seconds() }]);
+  });
+
   it('gets no line from a change that failed', async () => {
     await ledger.createAccount('acme');
     await expectRejection(ledger.subscribe('acme', 'gold', 'INV-1'), 'unknown_plan');
@@ -352,6 +376,20 @@ describe('keys', () => {
     expect(openKeyVault(folder.keyFile).id).toBe(id);
   });
 
+  it('that cannot be shown name the file with the key that is there, also where it is a credential', async () => {
+    await ledger.createAccount('acme');
+    await ledger.issueKey('acme');
+    const dir = join(folder.dir, 'keys');
+    const credential = join(dir, 'pagegate-ledger-key');
+    writeFileSync(credential, '0'.repeat(64));
+    process.env['CREDENTIALS_DIRECTORY'] = dir;
+    try {
+      await expect(folder.ledger().showKey('acme')).rejects.toThrow(`; ${credential} is `);
+    } finally {
+      delete process.env['CREDENTIALS_DIRECTORY'];
+    }
+  });
+
   it('come from a systemd credential where there is one', () => {
     const dir = join(folder.dir, 'keys');
     const { id } = openKeyVault(folder.keyFile);
@@ -400,6 +438,19 @@ describe('keys', () => {
     await expectRejection(ledger.showKey('other', 2), 'key_not_found');
     await expectRejection(ledger.rotateKey('acme', 31 * 86_400), 'bad_overlap');
     await expectRejection(ledger.rotateKey('acme', -1), 'bad_overlap');
+  });
+
+  it('are valid in a bounded number at a time, however they overlap', async () => {
+    await ledger.createAccount('acme');
+    await ledger.issueKey('acme');
+    const most = LIMITS.validKeys.value;
+    for (let valid = 1; valid < most; valid++) await ledger.rotateKey('acme', 86_400);
+    await expectRejection(ledger.rotateKey('acme', 86_400), 'too_many_keys');
+    await ledger.revokeKey('acme', 1);
+    await ledger.rotateKey('acme', 86_400);
+    // Without an overlap all of them end.
+    await ledger.rotateKey('acme');
+    await ledger.rotateKey('acme', 86_400);
   });
 });
 
@@ -465,6 +516,8 @@ describe('the plan catalog', () => {
     ['null for a plan', '{"version":1,"plans":[null]}'],
     ['plans that are no list', '{"version":1,"plans":{"length":1}}'],
     ['nothing but null', 'null'],
+    ['a name that nobody knows', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1,"limit":9}]}'],
+    ['another part', '{"version":1,"plan":[],"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1}]}'],
     [
       'more than a hundred plans',
       JSON.stringify({

@@ -1,12 +1,13 @@
 /** What the ledger writer reserves, publishes, repairs and corrects; and what a changed bit of the shared counters does meanwhile. */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readAudit } from '../../src/ledger/audit.ts';
-import { COUNTERS_SIZE_BYTES, WRITER_STATE } from '../../src/ledger/counters/counters.ts';
+import { COUNTERS_SIZE_BYTES, Counters, WRITER_STATE } from '../../src/ledger/counters/counters.ts';
 import type { Meter } from '../../src/ledger/meter.ts';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { usageByDay } from '../../src/ledger/usage.ts';
 import { blockSize, ChargeRate } from '../../src/ledger/writer/block-size.ts';
+import { Reservations } from '../../src/ledger/writer/reservations.ts';
 import { Random } from '../../tools/random.ts';
 import { SEED } from '../support/seed.ts';
 import { accountOf, chargeOnce, DAY_MS, LedgerFolder, type TestLedger, type TestReserver } from './support.ts';
@@ -256,6 +257,41 @@ describe('a correction', () => {
     reserver.tick();
     expect(row()['used']).toBe(40);
     expect(await charge()).toBe(59);
+  });
+
+  it.each([
+    ['lookups given back', { credit: 20 }, { cycle: 0, used: 10, total: 30 }],
+    ['another number', { used: 5 }, { cycle: 0, used: 5, total: 30 }],
+  ])('is kept where the ledger writer is killed behind its commit: %s', async (_name, wanted, expected) => {
+    await start(1_000);
+    for (let i = 0; i < 30; i += 1) await charge();
+    await ledger.correct('acme', wanted, 'why');
+    const killed = vi.spyOn(Counters.prototype, 'reset').mockImplementation(() => {
+      throw new Error('killed');
+    });
+    reserver.publishChanges();
+    killed.mockRestore();
+    expect(row()).toMatchObject(expected);
+    reserver.abandon();
+    expect(folder.reserver().open()).toBe(true);
+    expect(row()).toMatchObject(expected);
+  });
+
+  it('is made once where the ledger writer is killed before its commit, and nothing is charged for it', async () => {
+    await start(1_000);
+    for (let i = 0; i < 30; i += 1) await charge();
+    await ledger.correct('acme', { credit: 20 }, 'why');
+    const killed = vi.spyOn(Reservations.prototype, 'correct').mockImplementation(function kill(this: Reservations) {
+      this.counters?.forget(1);
+      throw new Error('killed');
+    });
+    reserver.publishChanges();
+    killed.mockRestore();
+    reserver.abandon();
+    const next = folder.reserver();
+    expect(next.open()).toBe(true);
+    next.tick();
+    expect(row()).toMatchObject({ used: 10, total: 30 });
   });
 
   it('is refused by the ledger itself without one', async () => {

@@ -50,6 +50,20 @@ const inFile = (column: 'used' | 'reserved'): unknown =>
   folder.ledger().database.prepare(`SELECT ${column} FROM meters`).pluck().get();
 
 describe('the ledger writer', () => {
+  it('of a node that cannot write its copy says why: that is no defect', async () => {
+    const { database } = folder.ledger();
+    database.exec('BEGIN IMMEDIATE');
+    const fleet = {
+      engine: { url: 'postgres://pagegate@127.0.0.1:1/pagegate' },
+      nodeName: 'one',
+      maxStalenessSeconds: 60,
+      currentLink: '',
+    };
+    const refused = { code: 'ledger_unavailable', message: expect.stringContaining('holds the file locked') };
+    await expect(startLedgerWriter({ file: folder.file, fleet })).rejects.toMatchObject(refused);
+    database.exec('ROLLBACK');
+  }, 60_000);
+
   it('has reserved in the ledger what is spent, before it is spent', async () => {
     const key = await subscribe('acme', 1000);
     await start();

@@ -79,7 +79,7 @@ describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
     expect(checks[0]).toMatchObject({
       id: 'configuration',
       status: 'problem',
-      found: `user 65534, whose the state directory is, cannot read the program in ${at('program')}`,
+      found: `user 65534, who owns the state directory, cannot read the program in ${at('program')}`,
     });
     expect(JSON.stringify(checks)).not.toContain('ERR_MODULE_NOT_FOUND');
   });

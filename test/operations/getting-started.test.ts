@@ -1,6 +1,6 @@
 /** Every line of docs/getting-started.md, run as a person would run it. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -29,6 +29,26 @@ function run(steps: readonly string[], cwd: string): string {
   });
   expect(result.stderr + result.stdout, steps.join('\n')).toSatisfy(() => result.status === 0);
   return result.stdout;
+}
+
+/** The files of a state directory that docs/operations.md does not name. */
+function filesNowhereIn(state: string): string[] {
+  const operations = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
+  const [, tree = ''] = /^## What lies where\n\n```\n([^`]*)```/m.exec(operations) ?? [];
+  const rows = [...tree.matchAll(/^ {2}(\S+)(?: +(.+))?$/gm)].map(([, path = '', about = '']) => ({ path, about }));
+  const isNamed = (file: string): boolean =>
+    rows.some(({ path, about }) =>
+      path === 'ledger/'
+        ? file.startsWith(path)
+        : path === file || about.split(/[ ,]+/).includes(file.replace(path, '')),
+    );
+  const files = readdirSync(state, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => join(entry.parentPath.slice(state.length), entry.name).replace(/^\//, ''))
+    .map((file) => file.replace(/^index\/(?:current|generations\/\d+)\//, 'index/generations/<n>/'))
+    .map((file) => file.replace(/burst-\d+/, 'burst-<pid>'));
+  expect(files).toContain('index/generations/<n>/index.pgx');
+  return files.filter((file) => !isNamed(file));
 }
 
 beforeAll(async () => {
@@ -65,5 +85,6 @@ describe('docs/getting-started.md', () => {
     expect(asked).toContain('may be read');
     expect(asked).toContain('refused');
     expect(asked).toContain('example.org: found');
+    expect(filesNowhereIn(join(folder, 'state'))).toEqual([]);
   });
 });

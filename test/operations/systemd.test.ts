@@ -49,6 +49,10 @@ test('the units start files of this tree, and nothing else', () => {
   for (const file of started) expect(existsSync(file.replace('/opt/pagegate/', ROOT)), file).toBe(true);
 });
 
+test('no unit removes the shared counters when its processes end', () => {
+  for (const path of files) expect(readFileSync(path, 'utf8'), path).not.toMatch(/^RemoveIPC=/m);
+});
+
 describe.runIf(present)('systemd-analyze', () => {
   test('finds nothing to say about the units', () => {
     const paths = names.map((name) => join(folder, name));

@@ -146,6 +146,18 @@ describe('of several things that are wrong, the reason', () => {
     [entryOf('ex%41mple.com/path'), 'domain_has_path'],
     [entryOf('ex%41mple..com'), 'domain_percent_encoded'],
     [entryOf('http://'), 'domain_empty'],
+    [entryOf('https:///'), 'domain_empty'],
+    [entryOf('/'), 'domain_empty'],
+    [entryOf('a\u0001 b'), 'domain_control_character'],
+    [entryOf('\u0300 a..com'), 'domain_forbidden_character'],
+    [entryOf('[192.0.2.7'), 'domain_forbidden_character'],
+    [entryOf(`${'xn--.'.repeat(2)}\u0300..0x`), 'domain_idn_invalid'],
+    [entryOf(`a!..${label64}.0x`), 'domain_unparsable'],
+    [entryOf(`-a!..${label64}`), 'domain_empty_label'],
+    [entryOf(`-a!${label64.repeat(5)}`), 'domain_label_too_long'],
+    [entryOf(`-a!.${'abcdefghi.'.repeat(26)}com`), 'domain_too_long'],
+    [entryOf('-a!'), 'domain_single_label'],
+    [entryOf('-a!.com'), 'domain_forbidden_character'],
   ])('of the line %s is %s', (line, reason) => {
     expect(reasons(line)).toEqual([reason]);
   });
@@ -171,6 +183,18 @@ describe('of several things that are wrong, the reason', () => {
 });
 
 describe('the key of a domain', () => {
+  it('counts each thing that was taken off it', () => {
+    const { repairs } = parseEntry(text(entryOf(' WWW.example.com.:80/ ')));
+    expect(repairs).toEqual([
+      'domain_trimmed',
+      'domain_url_reduced',
+      'domain_port_stripped',
+      'domain_case_folded',
+      'domain_www_stripped',
+      'domain_trailing_dot_stripped',
+    ]);
+  });
+
   it.each([
     [' \t example.com\r\n', 'example.com'],
     ['https://example.com:99999/', 'example.com'],

@@ -1,7 +1,7 @@
 /** The real program with the real builder, verifier and license: what an operator meets. */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
-import { chmodSync, existsSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -271,6 +271,22 @@ test('a refresh is in the audit where it changed what is served', async () => {
   expect(lines.filter(({ actor }) => actor === 'somebody')).toEqual([
     expect.objectContaining({ action: 'generation.refresh', after: JSON.stringify({ generation, revision: 60 }) }),
   ]);
+});
+
+test('a change that the audit cannot have a line of is a warning', async () => {
+  const own = createInstallation();
+  try {
+    await own.pagegate('refresh', own.drop('r1', { revision: 1, domains: 4 }));
+    mkdirSync(join(own.state, 'ledger'));
+    writeFileSync(join(own.state, 'ledger/ledger.sqlite'), 'This is no ledger.');
+    const warning = expect.stringMatching(/^The audit has no line of it: /) as string;
+    const said = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
+    const refreshed = await own.pagegate('refresh', own.drop('r2', { revision: 2, domains: 4 }));
+    expect(refreshed).toMatchObject({ code: 0, stderr: said, json: { generation: 2, warnings: [warning] } });
+    expect(await own.pagegate('rollback')).toMatchObject({ code: 0, stderr: said, json: { generation: 1 } });
+  } finally {
+    own.remove();
+  }
 });
 
 test('prune removes what an interrupted refresh left, and old generations', async () => {

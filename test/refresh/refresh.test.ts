@@ -180,16 +180,23 @@ const editManifest = (folder: string, edit: (manifest: Record<string, unknown>) 
   return bench_.resign(folder, manifest);
 };
 
+/** A drop that is good until it is damaged. */
+const damaged =
+  (damage: (folder: string, b: Bench) => void) =>
+  (b: Bench): string => {
+    const folder = b.drop('x', { revision: 6 });
+    damage(folder, b);
+    return folder;
+  };
+
 const REFUSALS: readonly Refusal[] = [
   {
     name: 'bad signature: manifest changed after signing',
     code: 'drop_signature_invalid',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder) => {
       const text = readFileSync(join(folder, 'manifest.json'), 'utf8');
       writeFileSync(join(folder, 'manifest.json'), text.replace('"revision":6', '"revision":9'));
-      return folder;
-    },
+    }),
   },
   {
     name: 'bad signature: signed by another key',
@@ -199,11 +206,9 @@ const REFUSALS: readonly Refusal[] = [
   {
     name: 'bad signature: not a signature file',
     code: 'drop_signature_invalid',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder) => {
       writeFileSync(join(folder, 'manifest.json.sig'), 'yes, really signed\n');
-      return folder;
-    },
+    }),
   },
   { name: 'no signature', code: 'drop_unsigned', drop: (b) => b.drop('x', { revision: 6, key: null }) },
   { name: 'no trusted key', code: 'no_trusted_keys', options: { trustedKeys: [] }, drop: (b) => b.drop('x') },
@@ -237,42 +242,34 @@ const REFUSALS: readonly Refusal[] = [
   {
     name: 'truncated part',
     code: 'drop_part_size',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder) => {
       truncateSync(join(folder, 'part-0.ndjson.gz'), PART.length - 3);
-      return folder;
-    },
+    }),
   },
   {
     name: 'missing part',
     code: 'drop_part_missing',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder) => {
       rmSync(join(folder, 'part-0.ndjson.gz'));
-      return folder;
-    },
+    }),
   },
   {
     name: 'a part that is a link',
     code: 'drop_file_kind',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder, b) => {
       rmSync(join(folder, 'part-0.ndjson.gz'));
       writeFileSync(join(b.root, 'outside'), PART);
       symlinkSync(join(b.root, 'outside'), join(folder, 'part-0.ndjson.gz'));
-      return folder;
-    },
+    }),
   },
   {
     name: 'a manifest that is a link',
     code: 'drop_file_kind',
-    drop: (b) => {
-      const folder = b.drop('x', { revision: 6 });
+    drop: damaged((folder, b) => {
       writeFileSync(join(b.root, 'elsewhere.json'), readFileSync(join(folder, 'manifest.json')));
       rmSync(join(folder, 'manifest.json'));
       symlinkSync(join(b.root, 'elsewhere.json'), join(folder, 'manifest.json'));
-      return folder;
-    },
+    }),
   },
   ...['../part-0.ndjson.gz', '/etc/passwd', 'a/b', '..', '.hidden', '', 'x\u0000y', 'a\\b'].map(
     (name): Refusal => ({

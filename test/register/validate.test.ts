@@ -247,6 +247,11 @@ describe('what is allowed but worth a look', () => {
     ['a field nobody knows', { risk_scor: 10 }, 'risk_scor'],
     ['a blank owner', { owner: ' ' }, 'owner'],
     ['a lifetime that is no duration', { credential_lifetime: 'forever' }, 'credential_lifetime'],
+    [
+      'a field of an exception that nobody knows',
+      { exceptions: [...FULL.exceptions, { ...FULL.exceptions[1], requires_aproval: true }] },
+      'exceptions[2].requires_aproval',
+    ],
   ])('warns of %s', (_name, change, field) => {
     expect(findingsFor(changed(change))).toMatchObject([{ severity: 'warning', field }]);
   });

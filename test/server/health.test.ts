@@ -1,7 +1,7 @@
 /** What health makes of what the workers and the ledger writer say: which of it is a reason not to be ready, and which a warning. */
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
-import { type ObservedServer, readiness } from '../../src/server/admin/health.ts';
+import { adminUrl, type ObservedServer, readiness } from '../../src/server/admin/health.ts';
 import type { MissingWorker } from '../../src/server/process/supervisor.ts';
 import type { WorkerStatus } from '../../src/server/process/worker-status.ts';
 
@@ -95,4 +95,11 @@ it.each<[string, Promise<Readiness>, Readiness]>([
   ],
 ])('of %s', async (_what, found, expected) => {
   expect(await found).toEqual(expected);
+});
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:9090'],
+  ['::1', 'http://[::1]:9090'],
+])('is told where it can be asked: on %s at %s', (host, url) => {
+  expect(adminUrl(loadConfig({ env: {}, flags: { admin: { host } } }), 9090)).toBe(url);
 });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseQuery, VALUE_MAX_BYTES } from '../../src/server/request/query.ts';
+import { VALUE_MAX_BYTES } from '../../src/domain/target.ts';
+import { parseQuery } from '../../src/server/request/query.ts';
 
 describe('parseQuery', () => {
   it.each([

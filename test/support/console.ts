@@ -72,6 +72,7 @@ export class Visitor {
   readonly cookies = new Map<string, string>();
   /** What the latest page wanted back with its forms. */
   csrf = '';
+  #forms = 0;
 
   constructor(url: string) {
     this.url = url;
@@ -81,19 +82,35 @@ export class Visitor {
     return this.#fetch(path, { headers });
   }
 
-  /** Sends a form, with the token of the latest page unless the fields have another. */
+  /** Sends a form as if its page had just been loaded: with a token of its own, unless the fields have one. */
   async submit(
     path: string,
     fields: Readonly<Record<string, string>> = {},
     headers: Readonly<Record<string, string>> = {},
   ): Promise<Reply> {
     if (this.csrf === '') await this.get(this.isSignedIn ? 'you' : 'sign-in');
-    const body = new URLSearchParams({ csrf: this.csrf, ...fields });
+    this.#forms += 1;
+    const csrf = `${this.csrf.split('.', 1)[0]}.${this.#forms}`;
+    const body = new URLSearchParams({ csrf, ...fields });
     return this.#fetch(path, { method: 'POST', body, headers });
   }
 
   get isSignedIn(): boolean {
-    return this.cookies.has('__Host-pagegate');
+    return this.session !== undefined;
+  }
+
+  /** The token of the session; undefined where nobody is signed in. */
+  get session(): string | undefined {
+    return this.cookies.get(this.#sessionCookie);
+  }
+
+  set session(token: string) {
+    this.cookies.set(this.#sessionCookie, token);
+  }
+
+  get #sessionCookie(): string {
+    const { port, pathname } = new URL(this.url);
+    return ['__Host-pagegate', port, ...pathname.split('/')].filter((part) => part !== '').join('-');
   }
 
   async #fetch(path: string, init: RequestInit): Promise<Reply> {

@@ -115,7 +115,7 @@ async function startIn(dir: string, options: TestServerOptions): Promise<TestSer
   return {
     url,
     port: server.port,
-    adminUrl: `http://127.0.0.1:${server.adminPort}`,
+    adminUrl: server.adminUrl ?? '',
     keys,
     config,
     paths,

@@ -30,7 +30,7 @@ export class Container {
     this.#nspawn = nspawn;
   }
 
-  /** Boots with an index, a license and the shipped unit; `place.root/opt` is its /opt. */
+  /** Boots with an index, a license, a newer drop in /etc/pagegate and the shipped units; `place.root/opt` is its /opt. */
   static async boot(ports: { readonly port: number; readonly adminPort: number }): Promise<Container> {
     if (process.getuid?.() !== 0) throw new Error('This starts a container, which only root may. Run it as root.');
     const place = createInstallation();
@@ -49,7 +49,8 @@ export class Container {
     writeFileSync(join(etc, 'config.json'), JSON.stringify(config));
     const user = join(place.root, 'sysusers.conf');
     writeFileSync(user, `u pagegate - - ${STATE}\n`);
-    cpSync(join(ROOT, 'tools/packaging/systemd/pagegate.service'), join(etc, 'pagegate.service'));
+    cpSync(join(ROOT, 'tools/packaging/systemd'), join(etc, 'units'), { recursive: true });
+    cpSync(place.drop('r2', { revision: 2, domains: 12 }), join(etc, 'drop'), { recursive: true });
     const binds = {
       [opt]: '/opt',
       [etc]: '/etc/pagegate',
@@ -77,7 +78,7 @@ export class Container {
     await container.#booted();
     await container.run('chown', '-R', 'pagegate:pagegate', STATE);
     // Not before: a first boot starts every unit that is there.
-    await container.run('cp', '/etc/pagegate/pagegate.service', '/etc/systemd/system/');
+    await container.run('/bin/sh', '-c', 'cp /etc/pagegate/units/* /etc/systemd/system/');
     await container.run('systemctl', 'daemon-reload');
     return container;
   }

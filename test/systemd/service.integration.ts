@@ -107,6 +107,33 @@ describe('pagegate.service', () => {
     });
   });
 
+  it('is told by the refresh unit of a new drop, and saved by the backup unit', async () => {
+    await container.run('/bin/sh', '-c', 'mkdir /srv/pagegate && cp -r /etc/pagegate/drop /srv/pagegate/');
+    await container.run('install', '-d', '-m', '0700', '-o', 'pagegate', '-g', 'pagegate', '/var/backups/pagegate');
+    for (const unit of ['pagegate-refresh', 'pagegate-backup']) {
+      const started = await container.run('systemctl', 'start', `${unit}.service`);
+      const { stdout } = await container.run('journalctl', '--unit', unit, '--output', 'cat');
+      expect(started, stdout).toMatchObject({ code: 0 });
+      expect(stdout).not.toMatch(/Warning|\[\w+\]$/m);
+    }
+    expect(await container.pagegate('status')).toMatchObject({ workers: [{ records: 12 }, { records: 12 }] });
+    const audit = (await container.pagegate('account', 'audit')) as unknown as readonly object[];
+    expect(audit).toContainEqual(expect.objectContaining({ actor: 'pagegate', action: 'generation.refresh' }));
+    const { stdout: copies } = await container.run('ls', '/var/backups/pagegate');
+    expect(copies).toMatch(/^ledger-\d{8}T\d{6}Z\.sqlite\n$/);
+  });
+
+  it('counts exactly what was charged when all of its processes die at once', async () => {
+    const before = await used();
+    const url = `http://127.0.0.1:${port}/api/check?url=example.com`;
+    for (let i = 0; i < 5; i += 1) expect((await fetch(url, { headers: { 'x-api-key': key } })).status).toBe(200);
+    const restarts = Number(await container.show('NRestarts'));
+    await container.run('systemctl', 'kill', '--signal=SIGKILL', 'pagegate');
+    await expect.poll(() => container.show('NRestarts')).toBe(String(restarts + 1));
+    await expect.poll(status).toBe(200);
+    expect((await used()) - before).toBe(5);
+  });
+
   it('stops with success after a reload, and answers before what is open', async () => {
     expect(await container.run('systemctl', 'reload', 'pagegate')).toMatchObject({ code: 0 });
     expect(await container.run('systemctl', 'stop', 'pagegate')).toMatchObject({ code: 0 });

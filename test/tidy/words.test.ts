@@ -29,6 +29,8 @@ const RETIRED: readonly (readonly [string, RegExp])[] = [
   ['low vowel share', /\bunw[o]rdly\b/i],
   ['catalog', /(?<!bad_plan_)catal[o]gues?\b/i],
   ['burst limit', /\bburst[- ]?g[u]ard\b/i],
+  ['who makes the change, whoever', /\bwho a[c]ts\b|\bwhose the\b/],
+  ['on a tie', /\bof e[q]uals\b/],
   ['bucket (of the index)', /\blineC[o]unt\b|\bLINE_S[I]ZE_BYTES\b|\bRECORDS_PER_L[I]NE/],
 ];
 

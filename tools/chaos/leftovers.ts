@@ -30,6 +30,9 @@ export function childrenOf(pid: number): number[] {
   return tasks.flatMap((task) => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number));
 }
 
+/** A process and all that it has started. */
+export const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)];
+
 /** The command line of a process; empty once it has ended. */
 export const commandOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 

@@ -30,7 +30,7 @@ export const METERING_FAULTS = [
   'lose power',
 ] as const;
 type Fault = (typeof METERING_FAULTS)[number];
-/** Who ends a process with connections cuts them; nothing else may cost a client its answer. */
+/** Killing a process cuts its connections; nothing else may cost a client its answer. */
 const CUTS: ReadonlySet<Fault> = new Set(['kill worker', 'kill primary', 'kill all']);
 
 /** A full disk is noticed when what is reserved is spent. */

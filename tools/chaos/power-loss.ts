@@ -1,6 +1,6 @@
 /**
  * A loss of power, imitated: what a disk may hold after it is a copy of the ledger in which the write-ahead log is cut or garbled
- * anywhere behind the last commit that the ledger writer has published, a checkpoint has come half through, and the shared counters are
+ * anywhere after the last commit that the ledger writer has published, a checkpoint has come half through, and the shared counters are
  * gone, or were written before.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -120,7 +120,7 @@ function putCounters(file: string, { ledgerId, counters }: Snapshot, random: Ran
   anew.counters.reset(1, { cycle: 0, limit: 1_000_000_000, reserved: 1, left: 1 });
   anew.close();
   const bytes = readFileSync(path);
-  // The boot id lies behind the ledger's.
+  // The boot id comes after the ledger's.
   bytes[24]! ^= 1;
   writeFileSync(path, bytes);
 }

@@ -31,7 +31,7 @@ export interface RefreshChaosReport {
   readonly rounds: number;
   /** Refreshes that were still running when they were ended. */
   readonly killed: number;
-  /** Of those, how many had already switched. */
+  /** How many of those had already switched. */
   readonly killedAfterSwitch: number;
   readonly refreshMs: number;
   readonly requests: number;

@@ -300,7 +300,6 @@ class Run {
   }
 }
 
-/** Shares a number of rounds among set-ups. */
 const share = (rounds: number, setup: number): number =>
   Math.floor(rounds / SETUPS.length) + (setup < rounds % SETUPS.length ? 1 : 0);
 

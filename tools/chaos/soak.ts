@@ -10,7 +10,7 @@ import { connect } from 'node:tls';
 import { createCertificate } from '../certificate.ts';
 import { createInstallation, type Installation } from '../installation.ts';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
-import { childrenOf, memoryMb } from './leftovers.ts';
+import { memoryMb, processTree } from './leftovers.ts';
 import { readKey, type Served, withClients } from './refresh-clients.ts';
 
 const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]';
@@ -62,9 +62,6 @@ function writeCertificate(place: Installation, name: string): void {
     renameSync(`${path}.new`, path);
   }
 }
-
-/** The processes of the server: the one started, and its children, theirs … */
-const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)];
 
 /** The common name of the certificate that a new connection is shown. */
 async function certificateName(port: number): Promise<string> {

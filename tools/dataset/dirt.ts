@@ -86,7 +86,7 @@ export class DirtSource {
     return mix(this.#seed + Math.imul(i, 0x9e3779b1)) >>> 0 < this.#chance;
   }
 
-  /** Writes the dirt that takes the place of record `i`; returns the offset behind its line feed. */
+  /** Writes the dirt that takes the place of record `i`; returns the offset after its line feed. */
   write(i: number, out: Buffer, at: number): number {
     const choice = mix(this.#seed ^ Math.imul(i + 1, 0x85ebca6b)) >>> 0;
     const kind = KINDS[choice % KINDS.length]!;

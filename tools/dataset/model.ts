@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { makeWheel, type Wheel } from './weighted-choice.ts';
 
-/** The shares behind a piece of a label add up to this. */
+/** The shares after a piece of a label add up to this. */
 const SCALE = 512;
 
 type Counts = readonly (readonly [string, number])[];
@@ -96,7 +96,7 @@ function readRows(symbols: number): number[][] {
       row[piece] = varint();
     }
     const sum = row.reduce((total, share) => total + share, 0);
-    if (sum !== SCALE) throw new Error(`model.json: the shares behind piece ${context} add up to ${sum}, not ${SCALE}`);
+    if (sum !== SCALE) throw new Error(`model.json: the shares after piece ${context} add up to ${sum}, not ${SCALE}`);
     return row;
   });
 }

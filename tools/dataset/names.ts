@@ -35,7 +35,7 @@ const kindWheel = makeWheel(model.names.kinds, 4096);
 const familyWheel = makeWheel(model.names.families, SUFFIX_SLOTS);
 const [INTERNATIONAL, INTERNATIONAL_OF] = model.names.international;
 const KIND = { apex: 0, below: 1, family: 2 } as const;
-/** Of the hosts below a small domain, the share with a common first label. */
+/** Share of the hosts below a small domain that have a common first label. */
 const COMMON_SUBLABEL = 0.5;
 
 function gcd(a: number, b: number): number {
@@ -79,7 +79,7 @@ export class NameSource {
     this.#families = new Pool(this.#makeFamilies());
   }
 
-  /** Writes name number `i`, from 0 to below the number of records; returns the offset behind it. */
+  /** Writes name number `i`, from 0 to below the number of records; returns the offset after it. */
   write(i: number, out: Uint8Array, at: number): number {
     const number = (i * this.#stride + this.#offset) % this.#records;
     this.#stream.restart(this.#seed, i);

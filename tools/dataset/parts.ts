@@ -95,13 +95,11 @@ function compressor(compression: Compression): Transform[] {
   return [];
 }
 
-/** File name of part `part`. */
 export function partName({ records, compression }: DatasetOptions, part: number): string {
   const digits = String(partCount(records) - 1).length;
   return `part-${String(part).padStart(digits, '0')}.ndjson${EXTENSION[compression]}`;
 }
 
-/** Writes part `part` into `directory`. */
 export async function writePart(dataset: Dataset, part: number, directory: string): Promise<WrittenPart> {
   const { records, compression } = dataset.options;
   const { from, to } = partRange(records, part);

@@ -70,7 +70,7 @@ export class RecordSource {
     this.#ranked = Math.floor(records * FIELDS.global_rank);
   }
 
-  /** Writes record `i`, its line feed included, to `out` at `at`; returns the offset behind it. */
+  /** Writes record `i`, its line feed included, to `out` at `at`; returns the offset after it. */
   write(i: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
     stream.restart(this.#seed, i);

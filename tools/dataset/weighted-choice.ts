@@ -48,7 +48,7 @@ export class Pool {
     for (const [i, text] of texts.entries()) this.starts[i + 1] = this.starts[i]! + Buffer.byteLength(text);
   }
 
-  /** Copies text `i` to `out` at `at`; returns the offset behind it. */
+  /** Copies text `i` to `out` at `at`; returns the offset after it. */
   copy(i: number, out: Uint8Array, at: number): number {
     const { bytes } = this;
     const end = this.starts[i + 1]!;

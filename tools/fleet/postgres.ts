@@ -179,7 +179,7 @@ export class PostgresServer {
   }
 
   /** Takes over all data of a primary, and follows it from now on. */
-  async follow(primary: PostgresServer, primaryPort = primary.port): Promise<void> {
+  async follow(primary: PostgresServer, primaryPort: number): Promise<void> {
     rmSync(this.data, { recursive: true, force: true });
     const url = (port: number): string =>
       `host=127.0.0.1 port=${port} user=pagegate password=${PASSWORD} application_name=standby`;
@@ -197,11 +197,11 @@ export class PostgresServer {
     this.#isRunning = true;
   }
 
-  /** `immediate` is a crash. */
-  async stop(mode: 'fast' | 'immediate'): Promise<void> {
+  /** Stops as in a crash. */
+  async crash(): Promise<void> {
     if (!this.#isRunning) return;
     this.#isRunning = false;
-    await this.#control('-m', mode, 'stop');
+    await this.#control('-m', 'immediate', 'stop');
   }
 
   /** Kills all its processes, as the kernel does that is out of memory. */

@@ -92,7 +92,7 @@ async function decide(guard: Guard, url: string, method: string) {
 }
 
 /**
- * Asks about every request anew: what stands in front of it keeps verdicts itself, or is to keep none. It sends the path as it came, so
+ * Asks about every request, even one that it asked about before: what stands in front of it keeps verdicts itself, or is to keep none. It sends the path as it came, so
  * one that sites read in different ways is refused.
  */
 export function askerOf(values: AskValues): Asker {

@@ -3,7 +3,7 @@ import { ERROR_TOPICS } from '../../src/errors.ts';
 import { markdownCell, markdownTable } from './markdown.ts';
 
 /** The codes of a topic: HTTP status, exit code, when it happens and what to do. */
-function topicTable(codes: (typeof ERROR_TOPICS)[string]): string {
+function topicTable(codes: (typeof ERROR_TOPICS)[keyof typeof ERROR_TOPICS]): string {
   const rows = Object.entries(codes).map(([name, { status, exit, message }]) => [
     `\`${name}\``,
     status === undefined ? '' : String(status),

@@ -21,5 +21,5 @@ export function asSentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';
   const begun = /^[a-z]+(?=[\s,;:.]|$)/.test(trimmed) ? trimmed[0]?.toUpperCase() + trimmed.slice(1) : trimmed;
-  return /[.)!?]$/.test(begun) ? begun : `${begun}.`;
+  return /[.!?]\)?$/.test(begun) ? begun : `${begun}.`;
 }

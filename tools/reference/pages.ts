@@ -19,7 +19,7 @@ export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/vocabulary.md': vocabularyTables,
 };
 
-/** A page with its tables made anew. Throws where a table's place is missing. */
+/** A page with its tables generated again. Throws if a table's place is missing. */
 export async function renewed(text: string, tables: Tables): Promise<string> {
   let result = text;
   for (const [name, make] of Object.entries(tables)) {

@@ -12,7 +12,7 @@ const BIN_BITS_MAX = 18;
 
 /** Reads and sorts partitions; its memory is used again for each. */
 export class PartitionSorter {
-  /** The partition's records, each behind its spill header. */
+  /** The partition's records, each after its spill header. */
   bytes: Uint8Array = new Uint8Array(0);
   /** Where the records begin (their spill headers), in hash order; the first `count` are valid. */
   order: Uint32Array = new Uint32Array(0);
@@ -165,7 +165,7 @@ export class PartitionSorter {
     return compareDomains(this.bytes, a + SPILL_HEADER_BYTES, this.bytes, b + SPILL_HEADER_BYTES);
   }
 
-  /** Of neighbors with one domain keeps the last. */
+  /** Keeps the last of neighbors with the same domain. */
   #keepLastOfDomain(): void {
     const { bytes, order } = this;
     let kept = 0;

@@ -11,7 +11,7 @@ const RUNS_MAX = BUCKET_COUNT_MULTIPLE;
 /** How partitions (ranges of hashes) and runs (ranges of buckets) lie to each other. */
 export interface RunPlan {
   readonly bucketCount: number;
-  /** Of the index that is written. */
+  /** The salt of the index that is written. */
   readonly salt: number;
   readonly runCount: number;
   readonly partitionsPerRun: number;
@@ -55,7 +55,7 @@ export class RunArranger {
     const endBucket = ((number + 1) * bucketCount) / runCount;
     const first = number * partitionsPerRun;
     let sizeHint = 1024;
-    // Of a partition that is larger on the disk more is not kept.
+    // However large a partition is on the disk, no more than this of it is kept.
     for (let i = 0; i < partitionsPerRun; i++) {
       sizeHint += Math.min(PARTITION_MAX_BYTES, partitionSize(this.#files, first + i));
     }

@@ -57,7 +57,7 @@ export class SpillWriter {
     this.#descriptor = openSync(path, 'wx', 0o600);
   }
 
-  /** Of the file so far. */
+  /** Size of the file so far. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }

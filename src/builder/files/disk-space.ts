@@ -110,7 +110,7 @@ export class SpaceWatch {
     this.#outFolder = outFolder;
     const { promise, reject } = Promise.withResolvers<never>();
     this.exhausted = promise;
-    // Who waits for it hears of it; nobody else needs to.
+    // Without this, a rejection that nobody waits for would end the process.
     promise.catch(() => {});
     this.#timer = setInterval(() => this.check().catch(reject), WATCH_INTERVAL_MS);
     this.#timer.unref();

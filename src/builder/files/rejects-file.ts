@@ -74,7 +74,7 @@ export class RejectsWriter {
   readonly #setup: RejectsSetup;
   /** Kept so far, of each part. */
   readonly #kept: Uint32Array;
-  /** Of the part whose rejects came last; no file is open between two writes, as there may be thousands of parts. */
+  /** Number of the part whose rejects came last. No file is open between two writes, because there may be thousands of parts. */
   #part = 0;
   #buffered = '';
 

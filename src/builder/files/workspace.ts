@@ -72,7 +72,7 @@ export class Workspace {
   #lock(path: string, flags: 'wx' | 'r'): void {
     const lock = openSync(path, flags, 0o600);
     this.#locks.push(lock);
-    lockFile(lock, 'exclusive');
+    lockFile(lock);
   }
 
   /** Removes the folder and all that is in it, and the unfinished files if they are still there. */
@@ -125,12 +125,12 @@ function isAbandonedFile(path: string): boolean {
   return pid === `${process.pid}` || !existsSync(`/proc/${pid}`);
 }
 
-/** False also where there is no such file, or none that may be opened. */
+/** Also false if there is no such file, or none that may be opened. */
 function isUnlocked(path: string): boolean {
   let lock = -1;
   try {
     lock = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
-    return lockFile(lock, 'exclusive');
+    return lockFile(lock);
   } catch {
     return false;
   } finally {

@@ -43,7 +43,6 @@ export interface BlockSpace {
 /** A block to scan. */
 export interface QueuedBlock {
   readonly space: BlockSpace;
-  /** Its lines. */
   readonly lines: Buffer;
   readonly part: number;
   /** Number of the first line, from 1. */

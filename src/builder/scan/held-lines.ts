@@ -9,11 +9,11 @@ const HELD_MAX = 256;
 const HELD_MAX_BYTES = 4 * LINE_MAX_BYTES;
 
 /** Reads a line that was held: bytes `start` up to `end` of `buffer`, valid during the call only. */
-export type ReadHeld = (buffer: Buffer, start: number, end: number, part: number, line: number) => void;
+export type HeldLineReader = (buffer: Buffer, start: number, end: number, part: number, line: number) => void;
 
 /** First in, first out. */
 export class HeldLines {
-  readonly #read: ReadHeld;
+  readonly #read: HeldLineReader;
   readonly #bytes: Buffer = Buffer.allocUnsafeSlow(HELD_MAX_BYTES);
   readonly #ends: Uint32Array = new Uint32Array(HELD_MAX);
   readonly #parts: Uint32Array = new Uint32Array(HELD_MAX);
@@ -23,7 +23,7 @@ export class HeldLines {
   #filled = 0;
 
   /** `read` is called with the lines in their order, whenever there are enough. */
-  constructor(read: ReadHeld) {
+  constructor(read: HeldLineReader) {
     this.#read = read;
   }
 

@@ -44,7 +44,7 @@ type Sliceable = Buffer & { latin1Slice(start: number, end: number): string };
 
 /** Reads the pages of one line after the other. */
 export class PageScanner {
-  /** Where a URL of this line lacks the slash behind its host; `NOT_FOUND` where none does. */
+  /** Where a URL of this line lacks the slash after its host; `NOT_FOUND` where none does. */
   slashAt = NOT_FOUND;
   readonly #fields: RecordFields;
   /** Page types by the first four bytes of their name, closing quote and colon; then all of its bytes. */
@@ -129,7 +129,7 @@ export class PageScanner {
       : NOT_FOUND;
   }
 
-  /** Where the slash behind scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
+  /** Where the slash after scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
   #knownOrigin(start: number, end: number): number {
     const { view, originStarts, originSizes, originCount, domainStart, domainEnd } = this.#fields;
     for (let i = 0; i < originCount; i++) {
@@ -148,7 +148,7 @@ export class PageScanner {
     return NOT_FOUND;
   }
 
-  /** Scheme and host of a URL that may be on the line's domain: where the slash behind them is. */
+  /** Scheme and host of a URL that may be on the line's domain: where the slash after them is. */
   #newOrigin(start: number, end: number): number {
     const fields = this.#fields;
     const { source, view, domainStart, domainEnd } = fields;

@@ -3,7 +3,7 @@ import { lineBlocks } from '../../drop/line-blocks.ts';
 import { checkCount, checkCountSoFar } from '../../drop/line-counter.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import type { DropPart } from '../../drop/manifest.ts';
-import { type OnBytes, readPart } from '../../drop/part-reader.ts';
+import { type PartReadOptions, readPart } from '../../drop/part-reader.ts';
 import { PagegateError } from '../../errors.ts';
 import {
   type Dictionary,
@@ -42,7 +42,6 @@ export interface ScanSetup {
   readonly drop: string;
   readonly parts: readonly DropPart[];
   readonly tempDir: string;
-  /** Number of the worker. */
   readonly worker: number;
   readonly scope: VocabularyScope;
   readonly dictionary: Dictionary;
@@ -176,12 +175,12 @@ export class PartScanner {
    *
    * @throws PagegateError drop_part_records where a part has another number of lines than its manifest says, and what `readPart` throws
    */
-  async scan(onBytes?: OnBytes): Promise<ScanOutcome> {
+  async scan(options?: PartReadOptions): Promise<ScanOutcome> {
     const { queue } = this.#setup;
     const order = this.#order;
     for (let place = queue.beginPart(); place < order.length; place = queue.beginPart()) {
-      if (place + queue.workers < order.length) await this.#scanAlone(order[place]!, onBytes);
-      else await this.#share(order[place]!, onBytes);
+      if (place + queue.workers < order.length) await this.#scanAlone(order[place]!, options);
+      else await this.#share(order[place]!, options);
       queue.endPart();
     }
     queue.help(this.#scanBlock, () => queue.isAllScanned);
@@ -190,14 +189,14 @@ export class PartScanner {
     return { records, entries, pages, ranksRepeated, rejects, repairs };
   }
 
-  async #scanAlone(number: number, onBytes?: OnBytes): Promise<void> {
+  async #scanAlone(number: number, options?: PartReadOptions): Promise<void> {
     const { drop, parts } = this.#setup;
     const part = parts[number]!;
     const sink = this.#sink;
     const before = sink.records;
     sink.part = number;
     this.#lines.skipTo(1);
-    for await (const chunk of readPart(drop, part, onBytes)) {
+    for await (const chunk of readPart(drop, part, options)) {
       this.#throwIfStopped();
       this.#lines.push(chunk);
       checkCountSoFar(part, sink.records - before);
@@ -207,10 +206,10 @@ export class PartScanner {
     checkCount(part, sink.records - before);
   }
 
-  async #share(number: number, onBytes?: OnBytes): Promise<void> {
+  async #share(number: number, options?: PartReadOptions): Promise<void> {
     const { drop, parts, queue } = this.#setup;
     const part = parts[number]!;
-    for await (const block of lineBlocks(readPart(drop, part, onBytes), this.#reserve)) {
+    for await (const block of lineBlocks(readPart(drop, part, options), this.#reserve)) {
       queue.put(block.space, block.sizeBytes, number, block.firstLine);
       // Whatever is left here lies in this core's cache, where nobody helps.
       while (queue.hasSurplus) this.#scanOldest();

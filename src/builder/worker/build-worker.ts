@@ -54,9 +54,10 @@ export class LocalWorker implements BuildWorker {
 
   async scan(): Promise<ScanResult> {
     const { number } = this.#setup;
-    const outcome = await this.#scanner!.scan((sizeBytes) => {
+    const onBytes = (sizeBytes: number): void => {
       this.#progress[number] = this.#progress[number]! + sizeBytes;
-    });
+    };
+    const outcome = await this.#scanner!.scan({ onBytes, dropsCached: true });
     const spill = this.#spill!;
     const { maxAnswerSizeBytes } = this.#scanner!;
     const file = spill.finish();

@@ -25,7 +25,7 @@ export interface WorkerSetup {
 export interface ScanResult {
   readonly outcome: ScanOutcome;
   readonly file: SpillFile;
-  /** Of the file. */
+  /** Size of the file. */
   readonly sizeBytes: number;
   readonly maxAnswerSizeBytes: number;
 }

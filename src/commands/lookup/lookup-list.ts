@@ -3,7 +3,7 @@ import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { COMMA, LINE_FEED } from '../../bytes/ascii.ts';
-import { parseTarget } from '../../domain/target.ts';
+import { errorCodeOf, parseTarget, type TargetProblem } from '../../domain/target.ts';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import { fromSystem } from '../../errors.ts';
 import { type Index, NO_RECORD } from '../../index/read.ts';
@@ -54,12 +54,12 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
   };
   for await (const chunk of chunksOf(path, signal)) {
     for (let at = 0; at < chunk.length; at += SLICE_SIZE_BYTES) {
-      // The list, or who reads the answers, may have been waited for.
+      // Time may have passed since the last look, waiting for the list or for the reader of the answers.
       requireUnchanged(index);
       lines.push(chunk.subarray(at, at + SLICE_SIZE_BYTES));
       if (answers.sizeBytes >= WRITE_SIZE_BYTES) await flush();
     }
-    // Who types the list, or makes it as it goes, waits for the answers.
+    // A person or program that writes the list as it goes waits for the answers.
     if (chunk.length < READ_SIZE_BYTES) await flush();
   }
   requireUnchanged(index);
@@ -69,7 +69,7 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
   return { found, notFound, bad };
 }
 
-/** Of a file that was written to, answers are not to be trusted; of one that was cut, a lookup would end the process. */
+/** Answers from a file that was written to cannot be trusted; a lookup in one that was truncated would end the process. */
 function requireUnchanged(index: Index): void {
   const problem = index.fileProblem();
   if (problem !== undefined) throw problem;
@@ -121,7 +121,7 @@ class AnswerLines implements LineSink {
   }
 
   line(buffer: Buffer, start: number, end: number, number: number): void {
-    // Of the input a character takes six bytes at most.
+    // A character of the input takes at most six bytes.
     this.#reserve(FRAME_MAX_BYTES + 6 * (end - start) + this.#answerMaxBytes);
     const value = buffer.toString('utf8', start, end);
     const target = parseTarget(value);
@@ -152,9 +152,9 @@ class AnswerLines implements LineSink {
 
   repair(): void {}
 
-  #writeBad(number: number, input: string, reason: string): void {
+  #writeBad(number: number, input: string, reason: TargetProblem): void {
     this.bad += 1;
-    this.#writeText(`{"line":${number},${input}"error":"bad_input","reason":"${reason}"}\n`);
+    this.#writeText(`{"line":${number},${input}"error":"${errorCodeOf(reason)}","reason":"${reason}"}\n`);
   }
 
   /** ASCII. */

@@ -1,4 +1,4 @@
-/** What the commands about accounts share: where the ledger lies, who acts, and how an account is shown. */
+/** What the commands about accounts share: where the ledger is, who is named in the audit, and how an account is shown. */
 import type { Command } from 'commander';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Account } from '../../ledger/quota.ts';
@@ -12,12 +12,14 @@ export interface LedgerCommandOptions extends ConfigFlags {
   readonly json?: true;
 }
 
-/** Adds the options that every command about accounts has. */
-export function withLedgerOptions(command: Command): Command {
-  return addConfigOptions(command)
-    .option('--actor <name>', 'who is named in the audit table (default: the user)')
-    .option('--json', 'print JSON');
-}
+/** Adds commands about accounts to a group, each with what it does, an example, and the options that all of them have. */
+export const ledgerCommands =
+  (group: Command) =>
+  (usage: string, about: string, example: string): Command =>
+    addConfigOptions(group.command(usage).description(about))
+      .option('--actor <name>', 'who is named in the audit table (default: the user)')
+      .option('--json', 'print JSON')
+      .addHelpText('after', `\nExample:\n  $ pagegate ${example}`);
 
 /** Who is named in the audit table. */
 export const actorOption = (options: LedgerCommandOptions): string => options.actor ?? currentUser();

@@ -5,8 +5,8 @@ import { WORKERS_MAX } from '../../platform/threads.ts';
 
 /** Reads a number from 0. */
 export function parseWhole(text: string): number {
-  if (/^[0-9]{1,9}$/.test(text)) return Number(text);
-  throw new InvalidArgumentError('It must be a whole number of at most 9 digits.');
+  if (/^[0-9]{1,15}$/.test(text)) return Number(text);
+  throw new InvalidArgumentError('It must be a whole number of at most 15 digits.');
 }
 
 /** Reads a count, from 1. */

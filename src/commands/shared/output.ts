@@ -42,20 +42,21 @@ export function printTable(rows: readonly (readonly (string | number)[])[]): voi
 /** Reports a failure on standard error (as JSON where asked) and returns the exit code it stands for. */
 export function reportFailure(failure: unknown, asJson: boolean): number {
   if (failure instanceof OutputClosed) return EXIT.ok;
-  // Any relative path may meet it.
-  const error = isWorkingDirectoryGone(failure) ? new PagegateError('no_working_directory') : failure;
-  if (!(error instanceof PagegateError)) {
-    const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    const line = asJson ? jsonText({ error: 'internal', message: text }) : `pagegate: ${printableLines(text)}`;
-    process.stderr.write(`${line}\n`);
-    return EXIT.unexpected;
-  }
-  if (asJson) {
-    process.stderr.write(`${jsonText({ error: error.code, message: error.message, ...error.details })}\n`);
-  } else {
-    process.stderr.write(`pagegate: ${printable(error.message)} [${error.code}]\n`);
-  }
+  const error = asPagegateError(failure);
+  const { code, message, details } = error;
+  // The stack of a defect has lines; any other message is one.
+  const text = code === 'internal' ? printableLines(message) : printable(message);
+  process.stderr.write(
+    asJson ? `${jsonText({ error: code, message, ...details })}\n` : `pagegate: ${text} [${code}]\n`,
+  );
   return error.exitCode;
+}
+
+function asPagegateError(failure: unknown): PagegateError {
+  // Any relative path may meet it.
+  if (isWorkingDirectoryGone(failure)) return new PagegateError('no_working_directory');
+  if (failure instanceof PagegateError) return failure;
+  return new PagegateError('internal', failure instanceof Error ? (failure.stack ?? failure.message) : String(failure));
 }
 
 function isWorkingDirectoryGone(failure: unknown): boolean {
@@ -66,7 +67,6 @@ function isWorkingDirectoryGone(failure: unknown): boolean {
 
 const BAR_WIDTH = 24;
 
-/** Progress as one line of a terminal. */
 export function progressLine({ what, share, detail = '' }: Progress): string {
   const parts = detail === '' ? [] : [detail];
   if (share !== undefined) {
@@ -77,12 +77,12 @@ export function progressLine({ what, share, detail = '' }: Progress): string {
 }
 
 /** A progress line on a terminal; silent in a pipe. */
-export interface ProgressLine extends ProgressView {
+interface ProgressLine extends ProgressView {
   done(): void;
 }
 
 /** Rewrites one line on standard error, at most ten times a second. */
-export function createProgress(): ProgressLine {
+function createProgress(): ProgressLine {
   const stream = process.stderr;
   if (!stream.isTTY) return { update: () => {}, done: () => {} };
   let last = 0;
@@ -101,8 +101,12 @@ export function createProgress(): ProgressLine {
 
 const ABORTING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** Runs a task that Ctrl-C, a termination signal or a terminal that goes away can abort; the second signal ends the process at once. */
-export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>): Promise<T> {
+/**
+ * Runs a task that shows how far it is. Ctrl-C, a termination signal or a terminal that goes away abort it; a second signal ends the
+ * process at once.
+ */
+export async function withProgress<T>(task: (progress: ProgressLine, signal: AbortSignal) => Promise<T>): Promise<T> {
+  const progress = createProgress();
   const controller = new AbortController();
   const onSignal = (): void => {
     if (controller.signal.aborted) process.exit(EXIT.interrupted);
@@ -110,9 +114,10 @@ export async function withInterrupt<T>(task: (signal: AbortSignal) => Promise<T>
   };
   for (const name of ABORTING_SIGNALS) process.on(name, onSignal);
   try {
-    return await task(controller.signal);
+    return await task(progress, controller.signal);
   } finally {
     for (const name of ABORTING_SIGNALS) process.off(name, onSignal);
+    progress.done();
   }
 }
 

@@ -4,7 +4,7 @@ import { settings } from '../schema.ts';
 export type Tree = { [name: string]: unknown };
 
 /** Sets the value at a path of a section and a name, or of a name alone. */
-export function setAt(tree: Tree, path: readonly string[], value: unknown): void {
+export function setSetting(tree: Tree, path: readonly string[], value: unknown): void {
   const [section, name] = path;
   if (name === undefined) tree[section!] = value;
   else tree[section!] = { ...(tree[section!] as Tree | undefined), [name]: value };
@@ -14,7 +14,7 @@ export function setAt(tree: Tree, path: readonly string[], value: unknown): void
 export function mergeSettings(into: Tree, from: Tree): void {
   for (const setting of settings) {
     const value = valueAt(from, setting.path);
-    if (value !== undefined) setAt(into, setting.path, value);
+    if (value !== undefined) setSetting(into, setting.path, value);
   }
 }
 

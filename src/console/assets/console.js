@@ -95,16 +95,6 @@ async function renewFor(seconds) {
   }
 }
 
-/** How long a form that was sent is not sent once more: a second click is no second change. It may be, where the browser was stopped. */
-const SENT_MS = 3_000;
-const sentAt = new WeakMap();
-
-document.addEventListener('submit', (event) => {
-  const now = performance.now();
-  if (now - (sentAt.get(event.target) ?? -SENT_MS) < SENT_MS) event.preventDefault();
-  else sentAt.set(event.target, now);
-});
-
 showLocalTimes(document);
 const zone = document.querySelector('[data-zone]');
 if (zone !== null) zone.textContent = `, and below them ${Intl.DateTimeFormat().resolvedOptions().timeZone}`;

@@ -11,7 +11,7 @@ const NAME = /^decisions-\d{1,4}\.(?:(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3
 /** Readers at a time: each takes memory and a share of the disk. */
 const READERS_MAX = LIMITS.consoleSearches.value;
 
-/** Where a page of lines ended; the next one begins behind it. */
+/** Where a page of lines ended; the next one begins after it. */
 export interface LogPosition {
   readonly time: string;
   /** Of the last line that was shown; empty where the search ended between two lines. */
@@ -57,7 +57,7 @@ export class DecisionLogs {
   /**
    * The wanted lines, the latest first, and between them how far the search is.
    *
-   * @param behind goes on behind this place
+   * @param behind goes on after this place
    * @throws PagegateError console_busy when too many read already
    */
   async *read(filter: DecisionFilter, behind?: LogPosition): AsyncGenerator<LoggedDecision | SearchProgress> {

@@ -1,8 +1,10 @@
 /** The program of a job: it does one piece of work and ends. It ends early with the console. */
+
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { examine } from '../../doctor/examine.ts';
+import { messageOf } from '../../errors.ts';
 import { compareIndexes } from '../../index/compare.ts';
 import { openScan } from '../../index/read-all.ts';
 import type { ProgressView } from '../../progress.ts';
@@ -70,7 +72,7 @@ async function work<K extends JobKind>(config: Config, { kind, input }: JobReque
   try {
     tell({ type: 'done', output: await WORK[kind](config, input) });
   } catch (error) {
-    tell({ type: 'failed', message: error instanceof Error ? error.message : String(error) });
+    tell({ type: 'failed', message: messageOf(error) });
   } finally {
     process.disconnect?.();
   }

@@ -1,6 +1,8 @@
 /** What the pages of an account have in common, for operators and for the account itself. */
+import { counted } from '../../counted.ts';
+import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView } from '../../ledger/ledger.ts';
-import type { Html, Value } from '../web/html.ts';
+import { type Html, html, type Value } from '../web/html.ts';
 import { count, facts, mark, moment, type Tone, table } from '../web/widgets.ts';
 import { quotaMark, STATE_TONES } from './usage.ts';
 
@@ -23,29 +25,41 @@ export function planFacts(view: AccountView): Html {
   ]);
 }
 
-/** The keys, never a key itself. `action` is what can be done with one that is current. */
+/** Keys that have ended, on a page. */
+const ENDED_SHOWN = 50;
+
+/** The keys, the latest first, never a key itself. `action` is what can be done with one that is current. */
 export function keyTable(view: AccountView, action: (keyId: number) => Value): Html {
-  const rows = view.keys.toReversed().map((key) => {
-    const isOver = key.revokedAt !== null || (key.expiresAt !== null && key.expiresAt <= view.latestSeconds);
-    const [tone, state]: readonly [Tone, string] =
-      key.revokedAt !== null
-        ? ['bad', 'revoked']
-        : isOver
-          ? ['plain', 'expired']
-          : key.expiresAt === null
-            ? ['good', 'current']
-            : ['warn', 'ends'];
-    return [
-      key.id,
-      mark(tone, state),
-      moment(key.createdAt),
-      moment(key.revokedAt ?? key.expiresAt),
-      isOver ? '' : action(key.id),
-    ];
-  });
-  return table(
+  const ended = view.keys.filter((key) => !isKeyCurrent(key, view.latestSeconds));
+  const left = ended.slice(0, -ENDED_SHOWN);
+  const rows = view.keys
+    .filter((key) => !left.includes(key))
+    .toReversed()
+    .map((key) => {
+      const isOver = ended.includes(key);
+      const [tone, state]: readonly [Tone, string] =
+        key.revokedAt !== null
+          ? ['bad', 'revoked']
+          : isOver
+            ? ['plain', 'expired']
+            : key.expiresAt === null
+              ? ['good', 'current']
+              : ['warn', 'ends'];
+      return [
+        key.id,
+        mark(tone, state),
+        moment(key.createdAt),
+        moment(key.revokedAt ?? key.expiresAt),
+        isOver ? '' : action(key.id),
+      ];
+    });
+  const titles = ['Key', 'State', 'Issued', 'Ends', 'Action'];
+  const list = table(
     'All keys',
-    [{ title: 'Key' }, { title: 'State' }, { title: 'Issued' }, { title: 'Ends' }, { title: 'Action' }],
+    titles.map((title) => ({ title })),
     rows,
   );
+  return left.length === 0
+    ? list
+    : html`${list}<p class="hint">${counted(left.length, 'key')} more that ended before are in the audit.</p>`;
 }

@@ -2,9 +2,9 @@
 import { PagegateError } from '../../errors.ts';
 import { readAudit } from '../../ledger/audit.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
-import { LIMITS } from '../../limits.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
+import { findForm, PAGE_SIZE, pager } from '../web/pager.ts';
 import { type Fields, HttpRefusal } from '../web/request.ts';
 import {
   type Notice,
@@ -44,7 +44,7 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
   const base = app.config.console.base_path;
   const contains = query.get('q').toLowerCase();
   const found = await app.accounts.readIfAny((ledger) =>
-    ledger.page({ contains, after: query.get('after'), count: LIMITS.consoleAccounts.value }),
+    ledger.page({ contains, after: query.get('after'), count: PAGE_SIZE }),
   );
   const { views, total, isLast } = found ?? { views: [], total: 0, isLast: true };
   const rows = views.map((view) => {
@@ -66,9 +66,10 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
     { title: 'Share' },
     { title: 'Resets' },
   ];
-  const body = html`<form class="row" action="${base}accounts"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>
+  const address = `${base}accounts`;
+  const body = html`${findForm(address, query)}
 ${rows.length === 0 ? emptyState(nothing(query)) : table('Accounts', columns, rows)}
-${pager(base, query, views, total, isLast)}
+${pager(address, query, 'accounts', { last: views.at(-1)?.account.name, total, isLast })}
 ${total > 0 && html`<p><a href="${base}usage.csv">Usage of all accounts by day, as CSV</a></p>`}
 ${session.role === 'operator' && createForm(base, csrf)}`;
   return { kind: 'page', title: 'Accounts', body };
@@ -79,24 +80,6 @@ function nothing(query: Fields): string {
   return query.get('q') === ''
     ? 'There are no accounts yet. Create the first below, then subscribe a plan: that issues its key.'
     : 'No account has this in its name.';
-}
-
-/** Where there are more accounts than a page shows: how many, and how to go on. */
-function pager(
-  base: string,
-  query: Fields,
-  views: readonly AccountView[],
-  total: number,
-  isLast: boolean,
-): Html | null {
-  const isFirst = query.get('after') === '';
-  if (isFirst && isLast) return null;
-  const to = (fields: Readonly<Record<string, string>>): string =>
-    `${base}accounts?${new URLSearchParams({ q: query.get('q'), ...fields })}`;
-  const last = views.at(-1);
-  return html`<p class="actions">${!isFirst && html`<a class="button plain" href="${to({})}">First</a> `}${
-    !isLast && last !== undefined && html`<a class="button plain" href="${to({ after: last.account.name })}">Next</a> `
-  }<span class="hint">${count(total)} accounts in all, ${count(LIMITS.consoleAccounts.value)} on a page, by name.</span></p>`;
 }
 
 const createForm = (base: string, csrf: string): Html =>
@@ -131,9 +114,9 @@ function actions({ app, session }: SignedVisit, view: AccountView): Html | null 
   )}</p>`;
 }
 
-export const daysOf = ({ query }: SignedVisit, otherwise = 90): number => {
+export const daysOf = ({ query }: SignedVisit): number => {
   const wanted = Number(query.get('days'));
-  return USAGE_RANGES.find((range) => range === wanted) ?? otherwise;
+  return USAGE_RANGES.find((range) => range === wanted) ?? 90;
 };
 
 async function show(visit: SignedVisit): Promise<Page> {
@@ -154,7 +137,9 @@ async function show(visit: SignedVisit): Promise<Page> {
     ]);
     const keys = keyTable(
       view,
-      (id) => session.role === 'operator' && html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
+      (id) =>
+        session.role === 'operator' &&
+        html`<a href="${here}/revoke-key?key=${id}" aria-label="Revoke key ${id}">Revoke</a>`,
     );
     const own = new URLSearchParams({ account: name });
     const [decisions, changes] = [`${base}decisions?${own}`, `${base}audit?${own}`];
@@ -174,16 +159,19 @@ function actionOf({ params }: SignedVisit): AccountAction {
   return action;
 }
 
-/** Asks once, and says what will happen. */
+/** Asks once, and says what will happen: to the account as it is now. */
 async function confirm(visit: SignedVisit): Promise<Page> {
   const { app, params, csrf, query } = visit;
   const action = actionOf(visit);
   const name = params['name']!;
   const here = `${app.config.console.base_path}accounts/${pathSegment(name)}`;
-  const view = await app.accounts.read((ledger) => ledger.view(name));
+  // The state first: what is changed between the two is refused then, not overlooked.
+  const [state, view] = await app.accounts.read(
+    async (ledger) => [await ledger.stateOf(name), await ledger.view(name)] as const,
+  );
   const content = action.applies(view)
     ? html`<p>${action.says(view, query)}</p>
-${form(`${here}/${action.id}`, csrf, html`${action.fields?.(() => app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
+${form(`${here}/${action.id}`, csrf, html`<input type="hidden" name="state" value="${state}">${action.fields?.(() => app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
     : html`<p>The account is ${view.account.state}; there is nothing to do here.</p><p><a href="${here}">Back to ${name}</a></p>`;
   return { kind: 'page', title: `${action.title}: ${name}`, body: content };
 }
@@ -193,8 +181,10 @@ function act(visit: SignedVisit): Promise<Redirect> {
   const action = actionOf(visit);
   const name = params['name']!;
   const { ledgerFile } = app.paths;
-  const done = app.accounts.change(session.name, async (ledger) =>
-    withLag(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
+  const done = app.accounts.change(
+    session.name,
+    async (ledger) => withLag(await action.run({ ledger, ledgerFile, name, form: fields }), ledger),
+    fields.get('state') === '' ? {} : { expectedState: fields.get('state') },
   );
   return redirectWithNotice(`/accounts/${pathSegment(name)}`, done);
 }

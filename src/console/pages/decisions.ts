@@ -35,7 +35,7 @@ const BELOW = /^\*?\./;
 function domainOf(text: string): string {
   const name = text.replace(BELOW, '');
   const target = parseTarget(name);
-  // A URL may have a star behind its host.
+  // A URL may have a star after its host.
   const host = 'problem' in target ? name.toLowerCase() : target.url.host;
   if (host.includes('*')) {
     const what =

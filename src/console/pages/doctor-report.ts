@@ -4,7 +4,7 @@ import type { JobRunner } from '../jobs/runner.ts';
 import { type Html, html } from '../web/html.ts';
 import { emptyState, mark, moment, type Tone, table } from '../web/widgets.ts';
 
-/** An older report is made anew when somebody looks. */
+/** An older report is made again when somebody looks. */
 const FRESH_MS = 60_000;
 
 const TONES: Readonly<Record<Status, Tone>> = { ok: 'good', warning: 'warn', problem: 'bad', skipped: 'plain' };
@@ -19,7 +19,7 @@ export class DoctorReport {
   #failure: string | undefined;
   #isRunning = false;
 
-  /** The report as it is; an old one is made anew for the next look. */
+  /** The report as it is; an old one is made again for the next look. */
   look(jobs: JobRunner): {
     readonly results: readonly CheckResult[] | undefined;
     readonly madeMs: number;

@@ -34,7 +34,7 @@ function difference({ app, session, csrf }: SignedVisit, before: Generation | un
   if (known !== undefined)
     return html`${net}<div class="detail">${count(known.added)} added, ${count(known.removed)} removed, ${count(known.changed)} changed</div>`;
   const action = `${app.config.console.base_path}generations/${after.generation}/compare`;
-  return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain">Compare</button>`)}`;
+  return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain" aria-label="Compare generation ${after.generation}">Compare</button>`)}`;
 }
 
 /** How far work is: a bar where it is known, and the words. */
@@ -61,7 +61,11 @@ function work({ app, session, csrf }: SignedVisit): Html {
   const stop =
     session.role === 'operator' &&
     running !== undefined &&
-    form(`${app.config.console.base_path}generations/stop`, csrf, html`<button class="plain">Stop it</button>`);
+    form(
+      `${app.config.console.base_path}generations/stop`,
+      csrf,
+      html`<input type="hidden" name="job" value="${running.startedMs}"><button class="plain">Stop it</button>`,
+    );
   const columns = [
     { title: 'State' },
     { title: 'Work' },
@@ -108,10 +112,10 @@ function list(visit: SignedVisit): Page {
       const [tone, text] = stateOf(one, withdrawn);
       const actions =
         session.role === 'operator' &&
-        html`<div class="actions">${form(`${base}generations/${generation}/verify`, csrf, html`<button class="plain">Verify</button>`)}${
+        html`<div class="actions">${form(`${base}generations/${generation}/verify`, csrf, html`<button class="plain" aria-label="Verify generation ${generation}">Verify</button>`)}${
           !current &&
           report !== undefined &&
-          html`<a class="button plain" href="${base}generations/${generation}/rollback">Serve it</a>`
+          html`<a class="button plain" href="${base}generations/${generation}/rollback" aria-label="Serve it: generation ${generation}">Serve it</a>`
         }</div>`;
       return [
         generation,

@@ -6,7 +6,7 @@ import { endOfDayMs } from '../../license/license.ts';
 import { LATENCY_BOUNDS_SECONDS } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { ConsoleContext } from '../context.ts';
-import { addUp, HOUR, MINUTE, type Sample } from '../store/time-series.ts';
+import { HOUR, MINUTE, mergeSamples, type Sample } from '../store/time-series.ts';
 import { type Html, html, type Value } from '../web/html.ts';
 import { plot } from '../web/plots.ts';
 import { type Page, type Route, type SignedVisit, STAFF } from '../web/route.ts';
@@ -53,7 +53,7 @@ function points(
   return Array.from({ length: seconds / pointSeconds }, (_, i) => {
     const at = begin + i * pointSeconds;
     const group = groups.get(at);
-    return group === undefined ? undefined : { ...addUp(at, group), coveredSeconds: group.length * step };
+    return group === undefined ? undefined : { ...mergeSamples(at, group), coveredSeconds: group.length * step };
   });
 }
 
@@ -192,7 +192,7 @@ async function overview(visit: SignedVisit): Promise<Page> {
   const name = Object.hasOwn(RANGES, query.get('range')) ? query.get('range') : 'day';
   const range = RANGES[name]!;
   const status = await app.ask('status').catch(() => undefined);
-  const lastHour = addUp(now - HOUR, app.store.series.since(MINUTE, now - HOUR));
+  const lastHour = mergeSamples(now - HOUR, app.store.series.since(MINUTE, now - HOUR));
   const ranges = Object.entries(RANGES).map(
     ([key, { text }]) => html`<a href="${base}?range=${key}"${key === name && html` aria-current="true"`}>${text}</a>`,
   );

@@ -4,6 +4,7 @@ import { isLastingKey } from '../../ledger/key-validity.ts';
 import { sessionActor } from '../sign-in.ts';
 import { html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
+import { tooManyTries } from '../web/request.ts';
 import { ACCOUNT, type Notice, type Page, type Redirect, type Route, type SignedVisit } from '../web/route.ts';
 import {
   type ActionInput,
@@ -35,7 +36,7 @@ async function show(visit: SignedVisit): Promise<Page> {
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${keyTable(view, (id) =>
       id === session.keyId
         ? 'you are signed in with it'
-        : mayChange && html`<a href="${here}/revoke-key?key=${id}">Revoke</a>`,
+        : mayChange && html`<a href="${here}/revoke-key?key=${id}" aria-label="Revoke key ${id}">Revoke</a>`,
     )}
 ${
   mayChange
@@ -70,12 +71,17 @@ function act(
   return (visit) => {
     const { app, session, form: fields } = visit;
     const { ledgerFile } = app.paths;
-    const done = app.accounts.change(
-      sessionActor(session),
-      async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
-      { actingKeyId: session.keyId ?? 0 },
-    );
-    return redirectWithNotice('/account', done);
+    const change = async (): Promise<Notice> => {
+      const wait = app.limits.own.wait(session.name);
+      if (wait > 0) throw tooManyTries('Too much was done with the keys of this account.', wait);
+      app.limits.own.note(session.name);
+      return app.accounts.change(
+        sessionActor(session),
+        async (ledger) => withLag(await run({ ledger, ledgerFile, name: session.name, form: fields }, visit), ledger),
+        { actingKeyId: session.keyId ?? 0 },
+      );
+    };
+    return redirectWithNotice('/account', change());
   };
 }
 

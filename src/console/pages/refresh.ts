@@ -4,7 +4,7 @@ import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { type Generation, listGenerations } from '../../refresh/store.ts';
 import { readWithdrawn } from '../../refresh/withdrawn-drops.ts';
-import { lookAtDrop } from '../../refresh-steps/run.ts';
+import { inspectDrop } from '../../refresh-steps/run.ts';
 import type { ConsoleContext } from '../context.ts';
 import { type Html, html } from '../web/html.ts';
 import { form } from '../web/layout.ts';
@@ -13,7 +13,7 @@ import { OPERATOR, type Page, type Redirect, type Route, type SignedVisit } from
 import { bytes, count, facts, mark, moment } from '../web/widgets.ts';
 import { startJob } from './generations.ts';
 
-type Drop = ReturnType<typeof lookAtDrop>;
+type Drop = ReturnType<typeof inspectDrop>;
 
 const NO_FOLDER = 'refresh.drop names no folder that drops are delivered to.';
 
@@ -54,12 +54,11 @@ function confirmRefresh({ app, csrf }: SignedVisit): Page {
   if (folder === null) return page(html`<p>${NO_FOLDER}</p><p>${back}</p>`);
   let drop: Drop;
   try {
-    drop = lookAtDrop(app.config, folder);
+    drop = inspectDrop(app.config, folder);
   } catch (error) {
     if (!(error instanceof PagegateError)) throw error;
-    return page(
-      html`<p>${folder} has no drop that a refresh would take.</p><p class="notice bad" role="alert">${error.message}</p><p>${back}</p>`,
-    );
+    const body = html`<p>${folder} has no drop that a refresh would take.</p><p>${back}</p>`;
+    return { ...page(body), problem: error.message };
   }
   const why = idle(app, drop, served);
   if (why !== undefined) return page(html`${dropFacts(folder, drop)}<p>${why}</p><p>${back}</p>`);
@@ -77,7 +76,7 @@ function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redi
   const folder = app.config.refresh.drop;
   return startJob(() => {
     if (folder === null) throw new HttpRefusal(404, NO_FOLDER);
-    const { manifest } = lookAtDrop(app.config, folder);
+    const { manifest } = inspectDrop(app.config, folder);
     const what = `${manifest.dataset} revision ${manifest.revision}`;
     const manifestSha256 = fields.get('manifest') ?? '';
     app.jobs.start(
@@ -88,11 +87,12 @@ function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redi
   });
 }
 
-/** Gives up the work that the console has started. */
-function stopWork({ app, session }: SignedVisit): Redirect {
+/** Gives up the work that the page showed, which the console has started; not what was begun since. */
+function stopWork({ app, session, form: fields }: SignedVisit): Redirect {
   const { running } = app.jobs;
-  app.jobs.cancel(session.name);
-  const text = running === undefined ? 'Nothing runs that was started here.' : `${running.title} is being stopped.`;
+  const isMeant = running !== undefined && String(running.startedMs) === fields.get('job');
+  if (isMeant) app.jobs.cancel(session.name);
+  const text = isMeant ? `${running.title} is being stopped.` : 'This work has ended already.';
   return { kind: 'redirect', to: '/generations', notice: { tone: 'good', text } };
 }
 

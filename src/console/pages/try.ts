@@ -51,12 +51,12 @@ function proposal({ app, query }: SignedVisit, judgment: TriedVerdict): Html {
 ${outcome}<pre>${text}</pre></section>`;
 }
 
-function judged(visit: SignedVisit, input: string): Html {
+function judged(visit: SignedVisit, input: string): Pick<Page, 'body' | 'problem'> {
   try {
     const judgment = visit.app.judge.judge(input, visit.query.get('method'));
     const { explanation, target, method, generation, policy } = judgment;
     const { verdict, layer, id, note } = explanation.verdict;
-    return html`<section aria-labelledby="verdict"><h2 id="verdict">Verdict</h2>
+    const body = html`<section aria-labelledby="verdict"><h2 id="verdict">Verdict</h2>
 <p>${verdictMark(verdict)} by ${layer}, <code>${id}</code>: ${note}</p>
 ${facts([
   ['Judged as', html`<code>${method} ${target.url.href}</code>`],
@@ -66,9 +66,10 @@ ${facts([
 <section aria-labelledby="layers"><h2 id="layers">Every layer, in order</h2>${layers(judgment)}</section>
 <section aria-labelledby="record"><h2 id="record">What is known of the domain</h2>${record(judgment)}</section>
 ${proposal(visit, judgment)}`;
+    return { body };
   } catch (error) {
     if (!(error instanceof PagegateError)) throw error;
-    return html`<div class="notice bad" role="alert"><p>${error.message}</p></div>`;
+    return { body: html``, problem: error.message };
   }
 }
 
@@ -76,13 +77,13 @@ async function tryUrl(visit: SignedVisit): Promise<Page> {
   const { app, query } = visit;
   const base = app.config.console.base_path;
   const input = query.get('url').trim();
-  const judge = (): Html => html`${input !== '' && judged(visit, input)}`;
-  const found = query.get('propose') === '1' ? await app.proposals.take(judge) : judge();
+  const judge = (): Pick<Page, 'body' | 'problem'> => (input === '' ? { body: html`` } : judged(visit, input));
+  const { body: found, ...rest } = query.get('propose') === '1' ? await app.proposals.take(judge) : judge();
   const body = html`<p>Nothing is charged, nothing is opened, nothing is logged.</p>
 <form class="row" action="${base}try"><label class="grow">URL or domain <input name="url" value="${query.get('url')}" maxlength="8192" required spellcheck="false" autocapitalize="none"></label>
 <label>Method <input name="method" value="${query.get('method') || 'GET'}" maxlength="64" size="8" autocapitalize="characters"></label><button>Try</button></form>
 ${found}`;
-  return { kind: 'page', title: 'Try a URL', body };
+  return { kind: 'page', title: 'Try a URL', body, ...rest };
 }
 
 export const TRY_ROUTES: readonly Route[] = [{ method: 'GET', path: '/try', roles: STAFF, handle: tryUrl }];

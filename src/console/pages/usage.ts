@@ -166,7 +166,6 @@ export async function usageCsv({ accounts }: ConsoleContext, name: string): Prom
   return download(oneChunk(csvLine(CSV_COLUMNS) + toCsv(usage)), `usage-${name}.csv`);
 }
 
-/** Usage of all accounts, account by account. */
 export function usageCsvOfAll({ accounts }: ConsoleContext): Download {
   const read = async function* (): AsyncGenerator<string> {
     yield csvLine(CSV_COLUMNS);

@@ -1,4 +1,5 @@
 /** The console's link to the primary. PrimaryAnswers are kept for a second: however many pages ask, the primary answers once. */
+import { PagegateError } from '../../errors.ts';
 import { ShortCache } from '../short-cache.ts';
 import type { FromConsole, PrimaryAnswers, PrimaryQuestion } from './messages.ts';
 
@@ -21,14 +22,13 @@ export class PrimaryLink {
     this.#send = send;
   }
 
-  /** Rejects where the primary does not answer in time. */
+  /** @throws PagegateError primary_hung where the primary does not answer in time; Error with what it failed with */
   ask<Q extends PrimaryQuestion>(question: Q): Promise<PrimaryAnswers[Q]> {
     return this.#kept.get(question, KEPT_MS, () => this.#ask(question) as Promise<PrimaryAnswers[Q]>);
   }
 
   onAnswer(id: number, answer: unknown, failure: string | undefined): void {
-    const pending = this.#pending.get(id);
-    this.#pending.delete(id);
+    const pending = this.#take(id);
     if (failure === undefined) pending?.resolve(answer);
     else pending?.reject(new Error(failure));
   }
@@ -38,12 +38,19 @@ export class PrimaryLink {
     const id = this.#lastId;
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     this.#pending.set(id, { resolve, reject });
-    const timer = setTimeout(() => this.onAnswer(id, undefined, 'The server does not answer.'), TIMEOUT_MS);
+    const late = new PagegateError('primary_hung', `No answer for ${TIMEOUT_MS / 1_000} s.`);
+    const timer = setTimeout(() => this.#take(id)?.reject(late), TIMEOUT_MS);
     try {
       this.#send({ type: 'ask', id, question });
       return await promise;
     } finally {
       clearTimeout(timer);
     }
+  }
+
+  #take(id: number): Pending | undefined {
+    const pending = this.#pending.get(id);
+    this.#pending.delete(id);
+    return pending;
   }
 }

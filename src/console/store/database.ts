@@ -67,7 +67,7 @@ function migrate(database: Database, file: string): void {
   const isEmpty = database.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0;
   const isOlder = id === APPLICATION_ID && version === 1;
   if (!isEmpty && !isOlder) {
-    const what = `expected version ${VERSION} or older, got ${String(version)}. Move the file away: users are added anew then`;
+    const what = `expected version ${VERSION} or older, got ${String(version)}. Move the file away, and add the users again`;
     throw new PagegateError('console_unavailable', `${file}: ${what}.`, { file });
   }
   database.exec(isOlder ? FROM_VERSION_1 : SCHEMA);

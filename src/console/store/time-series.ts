@@ -45,7 +45,7 @@ export class Series {
           put.run(
             HOUR,
             at,
-            toText(before === undefined ? { ...sample, at } : addUp(at, [fromText(at, before), sample])),
+            toText(before === undefined ? { ...sample, at } : mergeSamples(at, [fromText(at, before), sample])),
           );
         }
         this.#prune(MINUTE, MINUTES_KEPT, samples.at(-1)!.at);
@@ -83,8 +83,8 @@ export class Series {
 const toText = ({ at: _, ...counts }: Sample): string => JSON.stringify(counts);
 const fromText = (at: number, text: string): Sample => ({ at, ...(JSON.parse(text) as Omit<Sample, 'at'>) });
 
-/** Several steps as one. */
-export function addUp(at: number, samples: readonly Sample[]): Sample {
+/** Merges the samples of several steps into one. */
+export function mergeSamples(at: number, samples: readonly Sample[]): Sample {
   const sum = (pick: (sample: Sample) => Readonly<Record<string, number>>): Record<string, number> => {
     const total: Record<string, number> = {};
     for (const sample of samples)

@@ -123,7 +123,7 @@ export class Users {
   }
 
   /**
-   * Ends the sessions and links of a user, who may sign in anew.
+   * Ends the sessions and links of a user, who may sign in again.
    *
    * @param kept the hash of a session that goes on
    * @returns how many sessions have ended

@@ -52,5 +52,6 @@ export const wrongFilter = (title: string, filter: Html, { status, message }: Ht
   kind: 'page',
   title,
   status,
-  body: html`${filter}<div class="notice bad" role="alert"><p>${message}</p></div>`,
+  problem: message,
+  body: filter,
 });

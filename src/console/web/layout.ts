@@ -53,13 +53,16 @@ export interface Frame {
 /** A page up to where its body ends: what follows may come later. */
 export function pageHead(page: Page, frame: Frame): Html {
   const { base, session } = frame;
+  const { problem } = page;
+  const notices: readonly Notice[] =
+    problem === undefined ? frame.notices : [{ tone: 'bad', text: problem }, ...frame.notices];
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">${page.isOpenedAgain === true && html`<meta http-equiv="refresh" content="0">`}
-<title>${page.title} · pagegate</title>
+<title>${notices.some(({ tone }) => tone === 'bad') && 'Error: '}${page.title} · pagegate</title>
 <link rel="icon" href="${assetPath(base, 'icon.svg')}">
 <link rel="stylesheet" href="${assetPath(base, 'console.css')}">
 <script src="${assetPath(base, 'console.js')}" defer></script>
@@ -72,7 +75,7 @@ ${session && navigation(frame, session)}
 </header>
 <main id="main" tabindex="-1">
 <h1>${page.title}</h1>
-${frame.notices.map(notice)}
+${notices.map(notice)}
 ${page.body}`;
 }
 
@@ -93,10 +96,12 @@ ${links.map(([to, text]) => html`<li><a href="${base}${to}"${here === to && html
 <form method="post" action="${base}sign-out"><input type="hidden" name="csrf" value="${csrf}"><button class="plain">Sign out</button></form></div>`;
 }
 
+/** Whoever does not see the page, or goes through it by keyboard, begins at what came of the form. */
+const FIRST = html` tabindex="-1" autofocus`;
 const KEEP = 'It is shown this once. Keep it where you keep passwords.';
 
 function notice({ tone, text, secret, advice = KEEP }: Notice): Html {
-  return html`<div class="notice ${tone}" role="${tone === 'good' ? 'status' : 'alert'}"><p>${text}</p>${
+  return html`<div class="notice ${tone}"${FIRST} role="${tone === 'good' ? 'status' : 'alert'}"><p>${text}</p>${
     secret !== undefined && html`<p><code class="secret">${secret}</code></p><p>${advice}</p>`
   }</div>`;
 }

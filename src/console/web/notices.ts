@@ -8,7 +8,7 @@ const NOTICES_MAX = 1_000;
 
 interface Waiting {
   readonly session: string;
-  /** Of the page that it is for: another tab must not take it, as it may be about another account. */
+  /** Of the page that it is for, decoded, as proxies write it each in its own way: another tab must not take it, as it may be about another account. */
   readonly path: string;
   readonly atMs: number;
   readonly notice: Notice;
@@ -18,12 +18,18 @@ interface Waiting {
 export class Notices {
   #waiting: readonly Waiting[] = [];
 
-  put(session: string, path: string, notice: Notice): void {
+  /** @param to of the page, as it is asked for */
+  put(session: string, to: string, notice: Notice): void {
+    const path = decodeURIComponent(to);
     const atMs = performance.now();
-    this.#waiting = [...this.#young(), { session, path, atMs, notice }].slice(-NOTICES_MAX);
+    // A form that is sent twice brings the same notice twice.
+    const others = this.#young().filter((one) => one.notice !== notice);
+    this.#waiting = [...others, { session, path, atMs, notice }].slice(-NOTICES_MAX);
   }
 
-  take(session: string, path: string): readonly Notice[] {
+  /** @param asked the path of a page that there is */
+  take(session: string, asked: string): readonly Notice[] {
+    const path = decodeURIComponent(asked);
     const isMeant = (one: Waiting): boolean => one.session === session && one.path === path;
     const young = this.#young();
     this.#waiting = young.filter((one) => !isMeant(one));

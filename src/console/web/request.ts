@@ -23,7 +23,6 @@ export class HttpRefusal extends Error {
 export const signedOut = (): HttpRefusal =>
   new HttpRefusal(401, 'You are not signed in, or no longer. Nothing was changed: sign in, and do it again.');
 
-/** The answer to too many tries. */
 export const tooManyTries = (what: string, waitSeconds: number): HttpRefusal =>
   new HttpRefusal(429, `${what} Try again in ${counted(Math.ceil(waitSeconds / 60), 'minute')}.`, waitSeconds);
 

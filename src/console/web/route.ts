@@ -37,6 +37,8 @@ export interface Page {
   readonly title: string;
   readonly body: Html;
   readonly status?: number;
+  /** What did not work, shown like a notice. */
+  readonly problem?: string;
   /** Whether the browser asks for it once more, at once. */
   readonly isOpenedAgain?: boolean;
   /** Seconds after which the parts marked `data-live` are renewed by the script. */
@@ -80,7 +82,7 @@ interface Base {
   readonly path: string;
 }
 
-/** Open to everybody, also to those who are not signed in. */
+/** Open to everybody, signed in or not. */
 export interface OpenRoute extends Base {
   readonly roles: 'anybody';
   readonly handle: (visit: Visit) => Promise<Reply> | Reply;

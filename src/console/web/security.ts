@@ -36,11 +36,12 @@ export function allowedNames(config: Config, certificateChain: string | undefine
   const { host, names } = config.console;
   const certified = certificateChain === undefined ? [] : certificateNames(certificateChain);
   return new Set(
-    [withBrackets(host), ...(isLoopback(host) ? LOOPBACK_NAMES : []), ...names, ...certified].map((name) =>
-      name.toLowerCase(),
-    ),
+    [withBrackets(host), ...(isLoopback(host) ? LOOPBACK_NAMES : []), ...names, ...certified].map(asBrowsersSend),
   );
 }
+
+/** In lower case, an IPv6 address in its short form: of a certificate it has the long one. */
+const asBrowsersSend = (name: string): string => URL.parse(`http://${name}/`)?.hostname ?? name.toLowerCase();
 
 /** The names of a certificate, without wildcards: which of their names are meant, `console.names` says. */
 function certificateNames(chain: string): string[] {

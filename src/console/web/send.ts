@@ -39,13 +39,17 @@ export async function sendPage(
   const head = pageHead(page, frame).toString();
   const status = page.status ?? 200;
   res.setHeader('content-type', 'text/html; charset=utf-8');
-  if (page.more === undefined || req.method === 'HEAD') {
+  if (page.more === undefined) {
     const text = head + pageTail().toString();
     res.writeHead(status, { 'content-length': Buffer.byteLength(text) });
     res.end(req.method === 'HEAD' ? undefined : text);
     return;
   }
   res.writeHead(status);
+  if (req.method === 'HEAD') {
+    res.end();
+    return;
+  }
   await write(res, head);
   for await (const more of page.more) {
     if (signal?.aborted === true) return;

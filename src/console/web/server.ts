@@ -9,6 +9,7 @@ import { formatAddress, type Network, parseAddress, parseNetwork } from '../../n
 import { clientAddress } from '../../network/client-address.ts';
 import { http, https } from '../../platform/http.ts';
 import type { ConsoleContext } from '../context.ts';
+import { ShortCache } from '../short-cache.ts';
 import { isCurrent } from '../sign-in.ts';
 import { createToken, hashToken } from '../store/passwords.ts';
 import type { Session } from '../store/sessions.ts';
@@ -27,6 +28,8 @@ const SESSION_COOKIE = '__Host-pagegate';
 const FORM_COOKIE = '__Host-pagegate-form';
 const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
+/** A form that is sent again within this time is done once: longer than a change takes, and a browser waits for it. */
+const SENT_MS = 60_000;
 const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 /** Pages that are being made at a time; more are asked to come again. */
 const BUSY_MAX = LIMITS.consoleRequests.value;
@@ -94,6 +97,8 @@ class Web {
   readonly #base: string;
   readonly #proxies: readonly Network[];
   readonly #notices = new Notices();
+  /** What came of the forms that were sent lately. */
+  readonly #sent = new ShortCache();
   /** Those that a request is worked on for always find their place beside them. */
   readonly connections = new WaitingConnections(CONNECTIONS_MAX - BUSY_MAX);
   #busy = 0;
@@ -139,12 +144,14 @@ class Web {
       throw new HttpRefusal(405, `Expected ${methods.join(' or ')}.`);
     }
     if (isFromElsewhere(req)) return sendPage(req, res, openedAgain(url), { ...NOBODY, base: this.#base });
-    const token = this.#formToken(req, res);
+    const [secret, ...earlier] = this.#formSecrets(req, res);
     let form = new Fields('');
     if (method === 'POST') {
       checkOrigin(req);
       form = await readForm(req);
-      if (form.get('csrf') !== token)
+      // A sign-in that is sent twice may find the session there that the first has begun.
+      const secrets = route.roles === 'anybody' ? [secret, ...earlier] : [secret];
+      if (!secrets.some((one) => form.get('csrf').split('.', 1)[0] === formToken(one)))
         throw new HttpRefusal(403, 'The form is out of date: go back, load the page anew, and try again.');
     }
     const abort = new AbortController();
@@ -155,7 +162,7 @@ class Web {
       params,
       query: new Fields(query),
       form,
-      csrf: token,
+      csrf: `${formToken(secret)}.${createToken()}`,
       address: visitorAddress(req, this.#proxies),
       origin: originOf(req),
       signal: abort.signal,
@@ -163,7 +170,7 @@ class Web {
     await this.#work(socket, async () => {
       const visit = { ...asked, session: await this.#session(req) };
       try {
-        await this.#send(req, res, await this.#reply(route, visit), visit);
+        await this.#send(req, res, await this.#replyOnce(route, visit), visit);
       } catch (error) {
         await this.#fail(req, res, error, { ...visit, notices: [] });
       }
@@ -183,6 +190,13 @@ class Web {
     }
   }
 
+  /** A form that is sent twice, by a second click for example, is done once, and answered alike: each that a page shows has a token of its own. */
+  #replyOnce(route: Route, visit: Visit): Promise<Reply> {
+    if (route.method !== 'POST') return this.#reply(route, visit);
+    const name = hash('sha256', `${visit.path} ${visit.form}`, 'base64url');
+    return this.#sent.get(name, SENT_MS, () => this.#reply(route, visit));
+  }
+
   async #reply(route: Route, visit: Visit): Promise<Reply> {
     if (route.roles === 'anybody') return route.handle(visit);
     const { session } = visit;
@@ -198,20 +212,26 @@ class Web {
   }
 
   async #session(req: IncomingMessage): Promise<Session | undefined> {
-    const token = cookieOf(req, SESSION_COOKIE);
+    const token = cookieOf(req, this.#cookieName(SESSION_COOKIE, req));
     if (token === undefined) return undefined;
     const session = this.#options.app.store.sessions.find(token, !isRenewal(req));
     return session !== undefined && (await isCurrent(this.#options.app, session)) ? session : undefined;
   }
 
-  /** What this browser's forms must hold; sets the cookie that it is made from where there is none. */
-  #formToken(req: IncomingMessage, res: ServerResponse): string {
-    let secret = cookieOf(req, SESSION_COOKIE) ?? cookieOf(req, FORM_COOKIE);
-    if (secret === undefined) {
-      secret = createToken();
-      res.appendHeader('set-cookie', `${FORM_COOKIE}=${secret}; ${COOKIE_ATTRIBUTES}`);
-    }
-    return hash('sha256', `form ${secret}`, 'base64url');
+  /** What this browser's forms are bound to, that of new ones first; sets a cookie where there is none. */
+  #formSecrets(req: IncomingMessage, res: ServerResponse): readonly [string, ...string[]] {
+    const names = [SESSION_COOKIE, FORM_COOKIE].map((name) => this.#cookieName(name, req));
+    const [secret, ...earlier] = names.flatMap((name) => cookieOf(req, name) ?? []);
+    if (secret !== undefined) return [secret, ...earlier];
+    const made = createToken();
+    res.appendHeader('set-cookie', `${this.#cookieName(FORM_COOKIE, req)}=${made}; ${COOKIE_ATTRIBUTES}`);
+    return [made];
+  }
+
+  /** Browsers keep cookies by host alone: consoles at other ports or paths of it, such as those of several tunnels, have names of their own. */
+  #cookieName(name: string, { headers: { host = '' } }: IncomingMessage): string {
+    const [, port = ''] = /:(\d+)$/.exec(host) ?? [];
+    return [name, port, ...this.#base.split('/')].filter((part) => part !== '').join('-');
   }
 
   #send(req: IncomingMessage, res: ServerResponse, reply: Reply, visit: Visit): Promise<void> | void {
@@ -227,7 +247,10 @@ class Web {
   #redirect(res: ServerResponse, { to, notice, session: token }: Redirect, session: Session | undefined): void {
     if (token !== undefined) {
       const end = token === '' ? '; Max-Age=0' : '';
-      res.appendHeader('set-cookie', `${SESSION_COOKIE}=${token}; ${COOKIE_ATTRIBUTES}${end}`);
+      res.appendHeader(
+        'set-cookie',
+        `${this.#cookieName(SESSION_COOKIE, res.req)}=${token}; ${COOKIE_ATTRIBUTES}${end}`,
+      );
     }
     const hashed = token === undefined || token === '' ? session?.hash : hashToken(token);
     if (notice !== undefined && hashed !== undefined) this.#notices.put(hashed, to, notice);
@@ -267,6 +290,9 @@ class Web {
     if (!req.complete) discard(req);
   }
 }
+
+/** What a form must hold that is bound to a secret of its browser, before what tells it from others. */
+const formToken = (secret: string): string => hash('sha256', `form ${secret}`, 'base64url');
 
 /** The peer of the connection, or the browser that a trusted proxy names. */
 function visitorAddress(req: IncomingMessage, proxies: readonly Network[]): string {

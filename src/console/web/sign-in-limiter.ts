@@ -1,4 +1,4 @@
-/** Counts failed sign-ins, by address and by name, so that nobody can guess. */
+/** Counts failed sign-ins, by address and by name, so that nobody can guess, and other things that somebody does too often. */
 import { LIMITS } from '../../limits.ts';
 
 const WINDOW_MS = LIMITS.consoleSignInSeconds.value * 1_000;

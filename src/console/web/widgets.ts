@@ -66,7 +66,6 @@ export function table(
   )}</tbody></table></div>`;
 }
 
-/** Names and values. */
 export function facts(rows: readonly (readonly [name: string, value: Value])[]): Html {
   return html`<dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }

@@ -17,7 +17,7 @@ export const isPacked = (name: string): boolean => name.endsWith('.gz') || name.
 /** Why a part cannot be unpacked: it is damaged or cut, packed as this program cannot, or in more frames than are allowed. */
 export type UnpackProblem = 'damaged' | 'unsupported' | 'too many frames';
 
-/** A part does not unpack to its end, or has something else behind it. */
+/** A part does not unpack to its end, or has something else after it. */
 export class UnpackError extends Error {
   readonly problem: UnpackProblem;
 
@@ -115,18 +115,18 @@ function advance(frames: ZstdFrames, chunk: Buffer, start: number, offset: numbe
   }
 }
 
-/** Feeds a gzip file. Behind its last member it may be filled up with zeros, and with nothing else. */
+/** Feeds a gzip file. After its last member it may be padded with zeros, and with nothing else. */
 async function feedMembers(next: NextBytes, unpacker: Unpacker): Promise<void> {
   let offset = 0;
   let hasEnded = false;
   for (let chunk = next(); chunk !== undefined; chunk = next()) {
     offset += chunk.length;
     if (!hasEnded && !(await write(unpacker, chunk))) return;
-    // What the unpacker did not take comes behind the end of a member and begins with a zero.
+    // What the unpacker did not take comes after the end of a member and begins with a zero.
     const restBytes = Math.min(chunk.length, offset - unpacker.bytesWritten);
     hasEnded = restBytes > 0;
     if (chunk.subarray(chunk.length - restBytes).some((byte) => byte !== 0)) {
-      throw new UnpackError('there is something behind its end');
+      throw new UnpackError('there is something after its end');
     }
   }
   unpacker.end();

@@ -1,6 +1,6 @@
 /**
  * Cuts a zstd file into its frames, from their headers alone (RFC 8878, section 3.1). A file may hold any number of frames, one behind the
- * other; Node's decompressor drops what comes behind a frame in the bytes that it was given together (nodejs/node#64741), so it gets them
+ * other; Node's decompressor drops what comes after a frame in the bytes that it was given together (nodejs/node#64741), so it gets them
  * apart. This can go once the pinned Node.js reads two frames of one write.
  *
  * Frames that unpack to nothing, and those for other programs, are not given to the decompressor at all: a million of them would take it a
@@ -14,7 +14,7 @@ const MAGIC_BYTES = 4;
 const SKIPPABLE_SIZE_BYTES = 4;
 const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
-/** Of no bytes: the low half of their XXH64. */
+/** Checksum of no bytes: the low half of their XXH64. */
 const EMPTY_CHECKSUM = 0x51d8_e999;
 /** A frame of no bytes. */
 export const EMPTY_FRAME: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0);
@@ -62,13 +62,13 @@ export class ZstdFrames {
   #headerSize = 0;
   #isHeld = true;
 
-  /** True before the first frame and behind each: here the file may end. */
+  /** True before the first frame and after each: here the file may end. */
   get isBetweenFrames(): boolean {
     return this.#field === 'magic' && this.#left === MAGIC_BYTES;
   }
 
   /**
-   * Goes on in `chunk` from `start`: to the end of the frame, or of the chunk where the frame is longer. Returns the offset behind it.
+   * Goes on in `chunk` from `start`: to the end of the frame, or of the chunk where the frame is longer. Returns the offset after it.
    *
    * @throws UnsupportedFrame for a dictionary, or a window above `WINDOW_MAX_BYTES`
    * @throws Error where what begins there is not a frame
@@ -162,7 +162,7 @@ export class ZstdFrames {
     else throw new Error('what begins there is no zstd frame');
   }
 
-  /** What is left of a frame's header behind its descriptor: the window, the dictionary's id, the size of the content. */
+  /** What is left of a frame's header after its descriptor: the window, the dictionary's id, the size of the content. */
   #beginHeader(descriptor: number): void {
     this.#hasChecksum = (descriptor & 0x04) !== 0;
     const { windowBytes, idBytes, contentSizeBytes } = headerSizes(descriptor);
@@ -225,7 +225,7 @@ function headerSizes(descriptor: number): { windowBytes: number; idBytes: number
   };
 }
 
-/** Of a frame that has a window descriptor, in bytes. */
+/** Window size of a frame that has a window descriptor, in bytes. */
 function windowSize(descriptor: number): number {
   const base = 2 ** (10 + (descriptor >>> 3));
   return base + (base / 8) * (descriptor & 7);

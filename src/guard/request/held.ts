@@ -25,8 +25,8 @@ export function endUnsent(request: ClientRequest, error?: Error): void {
   (request as unknown as { onSocket(socket: undefined, error?: Error): void }).onSocket(undefined, error);
 }
 
-/** Ends a request at once that is destroyed while it waits. Returns what ends this, which tells whether it still waits. */
-export function tellOfDestroy(request: ClientRequest): () => boolean {
+/** Ends a request at once if it is destroyed while it waits. The function that it returns stops this, and says whether the request still waits. */
+export function endWhenDestroyed(request: ClientRequest): () => boolean {
   const { destroy } = request;
   let isHeld = true;
   request.destroy = (error) => {

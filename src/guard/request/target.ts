@@ -2,6 +2,11 @@
 import { type Dispatcher, errors } from 'undici';
 import { effectiveMethods, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
+/** What is read of a request; undici's options have it. */
+type RequestOptions = Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'query' | 'headers' | 'upgrade'> & {
+  readonly method: string;
+};
+
 export interface RequestTarget {
   readonly url: URL;
   readonly headers: readonly (readonly [string, string])[];
@@ -14,9 +19,7 @@ export interface RequestTarget {
  *
  * @throws InvalidArgumentError where the headers are a list of odd length
  */
-export function readRequestTarget(
-  options: Dispatcher.DispatchOptions,
-): RequestTarget | 'request_target' | 'host_header' {
+export function readRequestTarget(options: RequestOptions): RequestTarget | 'request_target' | 'host_header' {
   const url = urlOf(options);
   if (url === undefined) return 'request_target';
   for (const [name, value] of Object.entries(options.query ?? {})) {
@@ -46,7 +49,7 @@ function withUpgrade([method, ...overriding]: readonly string[]): readonly strin
   return [...new Set([WEBSOCKET_METHOD, ...(method === 'GET' ? [] : [method!]), ...overriding])];
 }
 
-function urlOf({ origin, path }: Dispatcher.DispatchOptions): URL | undefined {
+function urlOf({ origin, path }: RequestOptions): URL | undefined {
   // A number sign would be sent, but judged as the begin of a fragment.
   if (!path.startsWith('/') || path.includes('#')) return undefined;
   try {

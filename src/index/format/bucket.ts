@@ -44,7 +44,6 @@ export function slotsWithFingerprint(words: Uint32Array, at: number, fingerprint
   );
 }
 
-/** The slot of the lowest bit of `slotsWithFingerprint`. */
 export function slotOfLowestBit(slots: number): number {
   const bit = 31 - Math.clz32(slots & -slots);
   return (bit & 7) * 4 + (bit >>> 3);

@@ -15,7 +15,7 @@ export class BlockChecksums {
   #hash = api.create64();
   #filled = 0;
 
-  /** Of blocks of that size; `update` with the stream's pieces, then `finish`. */
+  /** Checksums of blocks of that size; call `update` with the stream's pieces, then `finish`. */
   constructor(blockSizeBytes: number) {
     this.#blockSizeBytes = blockSizeBytes;
   }

@@ -89,7 +89,7 @@ export const BUCKETS_MAX = 2 ** 25 - BUCKET_COUNT_MULTIPLE;
 export const RECORDS_MAX: number = BUCKETS_MAX * RECORDS_PER_BUCKET;
 /** What the five bytes of a base can address. */
 export const PAYLOAD_MAX_BYTES = 2 ** 40;
-/** Of the dictionary, and of the metadata: each is read whole when an index is opened. A dictionary has 3 MB at most, the metadata 40 KB. */
+/** Limit of the dictionary and of the metadata: each is read as a whole when an index is opened. A dictionary has at most 3 MB, the metadata 40 KB. */
 export const TABLES_MAX_BYTES = 2 ** 24;
 
 export const SEED_A = 0x9747b28c;

@@ -6,6 +6,7 @@
  */
 import { Packr } from 'msgpackr/pack';
 import { Unpackr } from 'msgpackr/unpack';
+import { messageOf } from '../../errors.ts';
 import type { RecordNames } from '../../record/names.ts';
 import { ANSWER_MAX_BYTES, PAGE_TYPES_MAX } from './layout.ts';
 
@@ -46,7 +47,7 @@ export function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> 
   try {
     value = unpackr.unpack(bytes);
   } catch (error) {
-    throw new RangeError(`not MessagePack (${error instanceof Error ? error.message : String(error)})`);
+    throw new RangeError(`not MessagePack (${messageOf(error)})`);
   }
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new RangeError('not a MessagePack map');

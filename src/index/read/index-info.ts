@@ -14,7 +14,7 @@ export interface IndexInfo extends Metadata {
   readonly sizeBytes: number;
 }
 
-/** Of an index whose header and metadata were read. */
+/** What header and metadata say of an index. */
 export function infoOf(source: IndexSource, header: Header, metadata: Metadata): IndexInfo {
   return {
     ...metadata,

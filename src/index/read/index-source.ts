@@ -22,7 +22,7 @@ export interface IndexBytes extends IndexSource {
   /** Tells the kernel that reads are scattered. */
   adviseRandom(): void;
   /** Reads everything into memory, in steps; `onStep` gets the bytes done so far. */
-  warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void>;
+  warm(onStep: (doneBytes: number) => void): Promise<void>;
   /** What has happened to the bytes since they were opened; undefined where nothing has. */
   problem(): PagegateError | undefined;
   close(): void;

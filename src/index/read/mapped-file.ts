@@ -50,11 +50,10 @@ export class MappedFile implements IndexBytes {
    * In huge pages where kernel and file system have them: every lookup reads two places far apart, and half of what that costs is to
    * find out where their small pages are. Cached small pages are dropped and read again for it, as long as that pays.
    */
-  async warm(onStep: (doneBytes: number) => void, signal?: AbortSignal): Promise<void> {
+  async warm(onStep: (doneBytes: number) => void): Promise<void> {
     let isHuge = this.#mapping.advise(ADVICE.hugePage);
     try {
       for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
-        signal?.throwIfAborted();
         const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
         if (isHuge) dropCached(this.#file.descriptor, offset, size);
         // Reads ahead in large pieces, but of small pages.

@@ -164,7 +164,7 @@ export class RecordRenderer {
     const scratch = this.#urlScratch;
     for (let i = 0; i < record.pageCount; i++) {
       this.#prefixOrigin = -1;
-      const text = latin1(scratch, 0, this.#writeUrl(i, this.#urlView, 0));
+      const text = latin1(scratch, this.#writeUrl(i, this.#urlView, 0));
       pages.push({ type: pageTypes[record.types[i]!]!, url: unescaped(text) });
     }
     return pages;
@@ -200,7 +200,7 @@ export class RecordRenderer {
 
   domainText(): string {
     const record = this.#record;
-    return latin1(record.domain, 0, record.domainSize);
+    return latin1(record.domain, record.domainSize);
   }
 
   toObject(): DomainRecord {
@@ -237,6 +237,6 @@ function unescaped(text: string): string {
   return text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text;
 }
 
-function latin1(bytes: Uint8Array, start: number, end: number): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1', start, end);
+function latin1(bytes: Uint8Array, size: number): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, size).toString('latin1');
 }

@@ -7,7 +7,7 @@ import type { BucketRange, IntactBuckets, VerifySetup } from './verify-messages.
 /** Walks ranges of buckets of one index. */
 export class BucketWalks {
   readonly #setup: VerifySetup;
-  // One for all ranges: what it reads with would otherwise be made anew for each, and wait for the garbage collector.
+  // One for all ranges: its buffers would otherwise be allocated for each, and wait for the garbage collector.
   #walk: RecordWalk | undefined;
 
   /** Reads nothing yet: what fails in a call goes to the caller by its name. */

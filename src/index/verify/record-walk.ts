@@ -45,7 +45,7 @@ export class RecordWalk {
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
   readonly #decodeEveryNthBucket: number;
-  /** Of the bucket's records, the overflowing ones included. */
+  /** Fingerprints and length codes of the bucket's records, including those that overflow. */
   readonly #fingerprints: Uint8Array = new Uint8Array(256);
   readonly #lengths: Uint8Array = new Uint8Array(256);
   #expectedBase = 0;
@@ -81,7 +81,7 @@ export class RecordWalk {
   }
 
   /**
-   * Goes on behind buckets that another walk has found intact; false where they do not follow on what this one has seen. The base is all
+   * Goes on after buckets that another walk has found intact; false where they do not follow on what this one has seen. The base is all
    * that can fail to: a record's hash says which bucket is its own, so records of intact buckets are in hash order across buckets, too.
    */
   skip({ from, to, base, end, recordCount }: IntactBuckets): boolean {

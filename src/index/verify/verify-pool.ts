@@ -37,13 +37,12 @@ export async function skipIntactBuckets(
 ): Promise<void> {
   const { bucketCount } = walk;
   const bucketsPerCall = Math.min(BUCKETS_PER_CALL, Math.ceil(bucketCount / walkers.length));
-  const calls = Array.from({ length: Math.ceil(bucketCount / bucketsPerCall) }, (_, call) => call);
   const walking = new Set<Promise<unknown>>();
   let isIntact = true;
   try {
     await runInOrder(
       walkers,
-      calls,
+      Math.ceil(bucketCount / bucketsPerCall),
       async (walker, call) => {
         if (!isIntact) return undefined;
         const from = call * bucketsPerCall;
@@ -56,7 +55,7 @@ export async function skipIntactBuckets(
         isIntact &&= buckets !== undefined && walk.skip(buckets);
         if (isIntact) await onSkipped(buckets!);
       },
-      signal,
+      { signal },
     );
   } finally {
     await Promise.allSettled(walking);

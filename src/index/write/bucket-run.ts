@@ -29,9 +29,9 @@ export interface BucketRun {
 export interface BucketRunPlan {
   readonly firstBucket: number;
   readonly endBucket: number;
-  /** Of the whole index. */
+  /** Number of buckets of the whole index. */
   readonly bucketCount: number;
-  /** Of the index, see `IndexWriter`. */
+  /** Salt of the index, see `IndexWriter`. */
   readonly salt: number;
 }
 
@@ -127,7 +127,7 @@ export class BucketRunBuilder {
   #checkOrder(hashA: number, hashB: number, bytes: Uint8Array, start: number): void {
     if (hashA > this.#hashA) return;
     if (hashA === this.#hashA && hashB > this.#hashB) return;
-    // The last record may have moved behind a table of overflowing ones only when its bucket was closed, and then hashA is larger.
+    // The last record may have moved after a table of overflowing ones only when its bucket was closed, and then hashA is larger.
     if (
       hashA === this.#hashA &&
       hashB === this.#hashB &&

@@ -52,13 +52,13 @@ export class DictionaryTrainer {
   readonly #key = new ByteKey();
   /** Where `origin TAB path` is put together. */
   readonly #joined: DataView = new DataView(new ArrayBuffer(ORIGIN_MAX_BYTES + 1 + URL_MAX_BYTES));
-  /** Of each origin of the record: how many pages have it, -1 where it is not learned from; and its number among the texts. */
+  /** For each origin of the record: how many pages have it (-1 if nothing is learned from it), and its number among the texts. */
   readonly #originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #originNumbers: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #iab: Uint32Array;
   #domains: Uint8Array[] = [];
   #domainBytes = 0;
-  /** Of so many domains one is kept, and so many come before the next that is. */
+  /** One of this many domains is kept; and how many are still to come before the next that is. */
   #domainStep = 1;
   #untilDomain = 1;
 
@@ -79,7 +79,7 @@ export class DictionaryTrainer {
     this.#countPages(fields, this.#chooseOrigin(fields));
   }
 
-  /** The origin that most pages of a record have, of equals the smaller one; fills `#originPages`. */
+  /** The origin that most pages of a record have; on a tie the smaller one. Fills `#originPages`. */
   #chooseOrigin(fields: RecordFields): number {
     const pages = this.#originPages;
     const { source, originStarts, originSizes, originPages, originCount } = fields;

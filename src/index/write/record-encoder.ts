@@ -43,7 +43,7 @@ export class RecordEncoder {
   readonly #filteringSets: ByteMap;
   readonly #bitmapSize: number;
   readonly #answerSizes: AnswerSizes;
-  /** Of each origin of the record, its position in the dictionary; -1 where the dictionary has not got it. */
+  /** Position of each origin of the record in the dictionary; -1 if the dictionary does not have it. */
   readonly #recordOrigins: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #key = new ByteKey();
 
@@ -104,7 +104,7 @@ export class RecordEncoder {
     return at;
   }
 
-  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have, of equals the first, 0 where none can be a record's own. */
+  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have (on a tie the first), 0 if none can be a record's own. */
   #chooseOrigin({ view, originStarts, originSizes, originPages, originCount }: RecordFields): number {
     const origins = this.#recordOrigins;
     let best = 0;
@@ -123,7 +123,7 @@ export class RecordEncoder {
     return best;
   }
 
-  /** Facts, a bitmap of page types that is still empty, and the codes behind it. */
+  /** Facts, a bitmap of page types that is still empty, and the codes after it. */
   #writeFacts(fields: RecordFields, origin: number, start: number): number {
     const out = this.out;
     const { globalRank, openPageRankHundredths: hundredths, iabCategory, filteringCount } = fields;

@@ -3,9 +3,9 @@ import type { Entry } from '../../record/entry.ts';
 import { PAGE_TYPES_MAX } from '../format/layout.ts';
 import { findDomainInUrl } from './domain-in-url.ts';
 
-/** Of a page whose URL is not on the record's domain. */
+/** Origin of a page whose URL is not on the record's domain. */
 export const OFF_DOMAIN = -1;
-/** Of a page whose path is no template, and of one whose path nobody has looked for. */
+/** Template of a page whose path is not a template, and of one whose path has not been looked up. */
 export const NO_TEMPLATE = -1;
 export const TEMPLATE_UNKNOWN = -2;
 
@@ -60,7 +60,7 @@ export class RecordFields {
     this.pageCount = 0;
   }
 
-  /** Adds an origin that the record has not got yet; returns its number. */
+  /** Adds an origin that the record does not have yet; returns its number. */
   addOrigin(start: number, size: number): number {
     this.originStarts[this.originCount] = start;
     this.originSizes[this.originCount] = size;

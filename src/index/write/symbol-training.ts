@@ -26,7 +26,7 @@ function textOf(symbol: Uint8Array): string {
   return String.fromCharCode(...symbol);
 }
 
-/** How often each piece is in the sample, and each pair of pieces: one right behind the other. */
+/** How often each piece is in the sample, and each pair of pieces: one right after the other. */
 interface PieceCounts {
   readonly uses: Uint32Array;
   /** At `first * PIECES + second`. */
@@ -85,7 +85,7 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
   );
 }
 
-/** The symbols with the largest gains, at most `count` of them; of equals the smaller one. Of tens of thousands few are kept, so only those are sorted. */
+/** The symbols with the largest gains, at most `count` of them; on a tie the smaller one. Few of tens of thousands are kept, so only those are sorted. */
 function largest(gains: ReadonlyMap<string, number>, count: number): string[] {
   const sorted = Float64Array.from(gains.values()).sort();
   const least = sorted[Math.max(0, sorted.length - count)] ?? 0;

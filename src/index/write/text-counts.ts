@@ -50,7 +50,7 @@ export class TextCounts {
     for (const number of this.#ofKind[kind] ?? []) yield this.#textOf(number);
   }
 
-  /** Those with at least `minCount`, the most frequent first, and of equals the smaller one. */
+  /** Texts with at least `minCount`, the most frequent first; on a tie the smaller one. */
   ranked(kind: number, minCount: number): [string, number][] {
     const numbers = this.#ofKind[kind] ?? [];
     return numbers

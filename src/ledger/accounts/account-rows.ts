@@ -1,4 +1,5 @@
 /** Accounts and their keys in a ledger store, by name and number: read, asked for, and changed. */
+import { hash } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
 import { isKeyCurrent, isLastingKey } from '../key-validity.ts';
 import type { Account, AccountState } from '../quota.ts';
@@ -83,8 +84,21 @@ export async function requireLastingKey(sql: Sql, name: string, keyId: number): 
     );
 }
 
-/** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. */
-export async function auditSnapshot(sql: Sql, name: string): Promise<string | null> {
+/** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. Keys that had ended before are in earlier lines. */
+export async function auditSnapshot(sql: Sql, name: string, { seconds }: ClockReading): Promise<string | null> {
   const account = await accountByName(sql, name);
-  return account === undefined ? null : JSON.stringify({ ...account, keys: await keysOf(sql, account.id) });
+  if (account === undefined) return null;
+  const keys = (await keysOf(sql, account.id)).filter((key) => endOf(key) >= seconds);
+  return JSON.stringify({ ...account, keys });
+}
+
+/** When a key ends or has ended, in seconds. */
+const endOf = ({ revokedAt, expiresAt }: ApiKeyRecord): number =>
+  Math.min(revokedAt ?? Number.POSITIVE_INFINITY, expiresAt ?? Number.POSITIVE_INFINITY);
+
+/** Tells a state of an account from any other: its record and its keys, not what it has used. */
+export async function stateHash(sql: Sql, name: string): Promise<string> {
+  const account = await accountByName(sql, name);
+  const state = account === undefined ? null : { ...account, keys: await keysOf(sql, account.id) };
+  return hash('sha256', JSON.stringify(state), 'base64url');
 }

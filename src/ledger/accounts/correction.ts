@@ -2,8 +2,8 @@
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { cycleAt } from '../cycle.ts';
-import { type Account, planIn } from '../quota.ts';
-import type { Sql } from '../store/ledger-store.ts';
+import { type Account, currentUsage, NO_USAGE, planIn } from '../quota.ts';
+import type { Sql, Transaction } from '../store/ledger-store.ts';
 
 const NOTE_MAX_LENGTH = LIMITS.correctionNote.value;
 
@@ -27,13 +27,13 @@ export function checkCorrectionNote(note: string): void {
 }
 
 /**
- * Keeps a correction for who applies it.
+ * Keeps a correction until it is applied.
  *
  * @param nowSeconds on the ledger's clock.
  * @throws PagegateError bad_correction, account_state
  */
 export async function requestCorrection(
-  sql: Sql,
+  sql: Transaction,
   account: Account,
   wanted: Correction,
   { isFleet, nowSeconds }: { readonly isFleet: boolean; readonly nowSeconds: number },
@@ -49,5 +49,18 @@ export async function requestCorrection(
   if (used !== null && used > limit) throw refuse(`--used: expected 0 to ${limit}, the limit, got ${used}.`);
   if (credit === 0 && cycle === null && used === null) throw refuse('Give --credit, --used or --cycle.');
   const insert = 'INSERT INTO corrections (account_id, cycle, used, credit) VALUES (?, ?, ?, ?)';
-  await sql.run(insert, account.id, cycle, used, credit);
+  // Where a ledger writer applies it, that one knows exactly.
+  const most = isFleet ? await usedNow(sql, account, nowSeconds) : credit;
+  await sql.run(insert, account.id, cycle, used, Math.min(credit, most));
+  // So that the nodes look again, also where the account is at its limit and nobody asks for more.
+  if (isFleet) await touchAccounts(sql, 'id = ?', account.id);
 }
+
+async function usedNow(sql: Transaction, account: Account, nowSeconds: number): Promise<number> {
+  const seen = (await sql.usage([account])).get(account.id) ?? NO_USAGE;
+  return currentUsage(account, seen, nowSeconds).used;
+}
+
+/** Makes a change of accounts that changes nothing: nodes of a fleet ask what is left of them. */
+export const touchAccounts = (sql: Sql, where: string, value: number | string): Promise<number> =>
+  sql.run(`UPDATE accounts SET state = state WHERE ${where}`, value);

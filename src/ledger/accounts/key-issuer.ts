@@ -55,7 +55,7 @@ export class KeyIssuer {
   /** The vault, where there is one already, and in words which it is. */
   #vaultHere(): { readonly vault: KeyVault | undefined; readonly says: string } {
     const vault = this.#vault ?? findKeyVault(this.#keyFile, this.#store.name);
-    return { vault, says: vault === undefined ? `there is no ${this.#keyFile}` : `${this.#keyFile} is ${vault.id}` };
+    return { vault, says: vault === undefined ? `there is no ${this.#keyFile}` : `${vault.file} is ${vault.id}` };
   }
 
   /**

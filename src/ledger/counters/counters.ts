@@ -103,7 +103,6 @@ export const CHARGE_REFUSED = {
   exhausted: -1,
   /** All that is reserved is used. */
   empty: -2,
-  /** The cycle is over. */
   cycleOver: -3,
   /** The slot holds nothing that the ledger writer wrote. */
   damaged: -4,
@@ -181,7 +180,7 @@ export class Counters {
     Atomics.store(this.#ints, FIELD.revision, revision | 0);
   }
 
-  /** Grows when the ledger writer opens the ledger file anew; workers then do the same. */
+  /** Grows when the ledger writer opens the ledger file again; workers then do the same. */
   get epoch(): number {
     return Atomics.load(this.#ints, FIELD.epoch);
   }
@@ -331,12 +330,19 @@ export class Counters {
     }
   }
 
-  /** Writes a slot anew, whatever it holds. For the ledger writer alone. */
+  /** Overwrites a slot, whatever it holds. For the ledger writer alone. */
   reset(accountId: number, view: SlotView): void {
     const slot = slotIndex(accountId);
     const epoch = (epochOf(Atomics.load(this.#ints, slot)) + 1) % EPOCHS;
     this.#writeRecord(accountId, slot, epoch, view);
     Atomics.store(this.#ints, slot, wordOf(epoch, view.left));
+  }
+
+  /** Leaves nothing in a slot that can be believed: the ledger alone says what was used. It must be withdrawn. For the ledger writer alone. */
+  forget(accountId: number): void {
+    const slot = slotIndex(accountId);
+    const epoch = epochOf(Atomics.load(this.#ints, slot));
+    this.#ints[recordOf(slot, epoch) + RECORD.check] = ~this.#checkOf(accountId, slot, epoch);
   }
 
   #read(slot: number, word: number): SlotView {

@@ -28,7 +28,7 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 export interface OpenCounters {
   readonly counters: Counters;
   readonly path: string;
-  /** Whether the path still leads to them: they may have been removed, or made anew. */
+  /** Whether the path still leads to them: they may have been removed, or made again. */
   isCurrent(): boolean;
   close(): void;
 }
@@ -116,7 +116,7 @@ export function createCounters(ledgerFile: string, ledgerId: string): OpenCounte
   throw fromSystem('ledger_unavailable', ledgerFile, failure);
 }
 
-/** A copy of a ledger's counters, for who only looks; undefined where there are none that can be believed, or read. */
+/** A copy of a ledger's counters, for reading only; undefined if there are none that can be trusted, or read. */
 export function readCounters(
   ledgerFile: string,
   ledgerId: string,

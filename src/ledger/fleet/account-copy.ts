@@ -37,7 +37,7 @@ function prepareCopy(database: Database) {
 }
 
 /**
- * Makes sure that the copy is this node's own. A folder that was copied, or that lost its file, begins anew under an id of its own: what
+ * Makes sure that the copy is this node's own. A folder that was copied, or that lost its file, starts over under an id of its own: what
  * the other node holds stays the other's.
  */
 export function ensureOwnCopy(file: string, nowMs: number): void {
@@ -97,20 +97,28 @@ export class FleetCopy {
     );
   }
 
-  /** Takes over what is newer in the engine, or everything where its history has changed. */
-  async follow(engine: Engine, history: number): Promise<void> {
+  /**
+   * Takes over what is newer in the engine, or everything where its history has changed.
+   *
+   * @returns the ids of the accounts.
+   */
+  async follow(engine: Engine): Promise<readonly number[]> {
+    // First: what changes meanwhile is read again. Both at once: another history has another revision, by which the ledger writer and the
+    // workers see that there is something new.
+    const [home] = await engine.query<{ revision: number; history: number }>('SELECT revision, history FROM ledger');
+    if (home === undefined)
+      throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
+    const { revision, history } = home;
     const isFull = history !== this.history;
     const since = isFull ? -1 : this.revision;
-    // First: what changes meanwhile is read again.
-    const [home] = await engine.query<{ revision: number }>('SELECT revision FROM ledger');
     const newer = <Row>(table: string, columns: readonly string[]): Promise<Row[]> =>
       engine.query<Row>(`SELECT ${columns.join(', ')} FROM ${table} WHERE revision > $1 ORDER BY id`, [since]);
     const accounts = await newer<AccountRow>('accounts', ACCOUNT_COLUMNS);
     const keys = await newer<StoredKeyRow>('api_keys', STORED_KEY_COLUMNS);
-    const revision = home?.revision ?? 0;
     this.#database.transaction(() => this.#write(accounts, keys, { revision, history, isFull })).immediate();
     this.revision = revision;
     this.history = history;
+    return accounts.map(({ id }) => id);
   }
 
   #write(

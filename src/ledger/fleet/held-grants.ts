@@ -16,6 +16,8 @@ export interface HeldGrant {
   /** What the engine was told last. */
   toldGranted: number;
   toldUsed: number;
+  /** When that was, in milliseconds of this process. */
+  toldMs: number;
   /** The engine knows what was used of the cycle before. */
   isEndedTold: boolean;
 }

@@ -229,6 +229,8 @@ function refuseLedgerThere(file: string): void {
 /** No node begins from here on to the end of the transaction. @throws PagegateError ledger_in_use */
 async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<void> {
   await sql.rows('LOCK TABLE nodes IN EXCLUSIVE MODE');
+  // The file is written in between, however long that takes.
+  await sql.rows('SET LOCAL idle_in_transaction_session_timeout = 0');
   const running = await sql.row<{ name: string }>(
     `SELECT name FROM nodes WHERE ${IS_RUNNING} AND ${isHeardWithin('?')}`,
     maxStalenessSeconds,

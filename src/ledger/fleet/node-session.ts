@@ -7,7 +7,7 @@
 import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
 import { basename } from 'node:path';
-import { PagegateError } from '../../errors.ts';
+import { messageOf, PagegateError } from '../../errors.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import { dayOf } from '../cycle.ts';
 import type { Engine } from '../postgres/engine.ts';
@@ -32,8 +32,11 @@ const ANSWER_MS = 250;
 const BUSY_MS = 10_000;
 /** Less than a 64-bit float has. */
 const SESSION_BYTES = 6;
-/** Accounts in one message. */
-const BATCH = 2_000;
+/**
+ * Accounts in one message. With all their days it must be done well before a statement is given up, also by a slow engine: a node whose first
+ * message never is would be cut off for good.
+ */
+const BATCH = 250;
 
 export interface NodeSessionOptions {
   readonly copy: FleetCopy;
@@ -44,7 +47,7 @@ export interface NodeSessionOptions {
   readonly maxStalenessSeconds: number;
   /** The link to the generation that is served. */
   readonly currentLink?: string;
-  /** The node's state is not its own any more: it must begin anew. */
+  /** The node's state is not its own any more: it must start over. */
   readonly onFenced: (error: PagegateError) => void;
 }
 
@@ -52,9 +55,9 @@ export interface NodeSessionOptions {
 const REFUSED: Readonly<Record<SyncRefusal, string>> = {
   busy: 'This node’s earlier session was heard moments ago; it is waited for.',
   copied:
-    'Another server has started from a copy of this node’s folder `fleet`; this one begins anew as a node of its own.',
-  retired: 'This node was retired by `pagegate fleet retire`; it begins anew as another node.',
-  late: 'A message of this node came late; it is sent anew.',
+    'Another server has started from a copy of this node’s folder `fleet`; this one starts over as a node of its own.',
+  retired: 'This node was retired by `pagegate fleet retire`; it starts over as another node.',
+  late: 'A message of this node came late; it is sent again.',
   moved: 'The fleet’s ledger was moved elsewhere; correct ledger.url.',
 };
 
@@ -65,6 +68,7 @@ export class NodeSession {
   readonly #items: SyncItems;
   readonly #session = randomBytes(SESSION_BYTES).readUIntBE(0, SESSION_BYTES);
   #engine: Engine | undefined;
+  #hasJoined = false;
   #seq = 0;
   #isFull = true;
   #retryMs = RETRY_FIRST_MS;
@@ -112,7 +116,7 @@ export class NodeSession {
   }
 
   /**
-   * Ends the session, so that the next one may begin at once. A connection that was cut is made anew for it.
+   * Ends the session, so that the next one may begin at once. A connection that was cut is made again for it.
    *
    * @param options.standing what was used in the end, where all else is given back; what is held stays the node's where it is not said.
    * @param options.limitMs how long that may take. What could not be said counts as used, until the next session says it.
@@ -155,7 +159,8 @@ export class NodeSession {
   async #sayGoodbye(standing: readonly AccountStanding[] | undefined): Promise<boolean> {
     const engine = await this.#connected();
     const items = standing === undefined ? this.#items.collect(this.#isFull) : this.#items.last(standing);
-    const { refused } = await this.#tell(engine, items, { leaves: true, isFull: standing !== undefined });
+    const told = { leaves: true, isFull: standing !== undefined, hasAllDays: false };
+    const { refused } = await this.#tell(engine, items, told);
     // An earlier session is taken to live for a moment. What else is refused is not this session's any more: a goodbye whose answer was
     // lost has ended it, too.
     return refused !== 'busy' && refused !== 'late';
@@ -169,7 +174,7 @@ export class NodeSession {
         this.#retryMs = RETRY_FIRST_MS;
         if (this.#items.hasWanted) pauseMs = URGENT_MS;
       } catch (error) {
-        this.#grants.problem = error instanceof Error ? error.message : String(error);
+        this.#grants.problem = messageOf(error);
         this.#isFull = true;
         pauseMs = this.#retryMs;
         this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MAX_MS);
@@ -199,24 +204,30 @@ export class NodeSession {
     const engine = await this.#connected();
     const isFull = this.#isFull;
     const items = this.#items.collect(isFull);
+    let isForgotten = false;
     // Only the last message of several says that all was told.
     for (let at = 0; at === 0 || at < items.length; at += BATCH) {
       const isLast = at + BATCH >= items.length;
       const sent = { ms: Date.now(), atMs: performance.now() };
-      const reply = await this.#tell(engine, items.slice(at, at + BATCH), { leaves: false, isFull: isFull && isLast });
+      const told = { leaves: false, isFull: isFull && isLast, hasAllDays: isFull };
+      const batch = items.slice(at, at + BATCH);
+      const reply = await this.#tell(engine, batch, told);
       if (reply.refused !== undefined) return this.#refused(reply.refused);
       if (this.#items.take(reply)) this.#isAwake = true;
+      isForgotten ||= reply.history !== copy.history;
       if (reply.revision !== copy.revision || reply.history !== copy.history) {
-        await copy.follow(engine, reply.history);
+        const changed = await copy.follow(engine);
         reserver.publishChanges();
+        this.#items.changed(changed);
         this.#isAwake = true;
       }
       // Only now: until the copy has what is newer, a revoked key would open.
       this.#hear(reply, sent);
+      reserver.reserve(batch.map(({ id }) => id));
     }
-    this.#isFull = false;
+    // What was told before the loss was noticed is told once more: the engine grants nothing until all nodes have done so.
+    this.#isFull = isForgotten;
     this.#busySinceMs = undefined;
-    reserver.reserve(items.map(({ id }) => id));
   }
 
   async #connected(): Promise<Engine> {
@@ -224,7 +235,8 @@ export class NodeSession {
     this.#isFull = true;
     const engine = await this.#options.connect();
     try {
-      this.#options.copy.refuseOther(await prepareSchema(engine), engine.name);
+      this.#options.copy.refuseOther(await prepareSchema(engine, { isRunning: this.#hasJoined }), engine.name);
+      this.#hasJoined = true;
       await engine.listen(() => this.wake());
       if (this.#isOver) throw new PagegateError('ledger_unavailable', 'The session has ended.');
     } catch (error) {
@@ -238,7 +250,7 @@ export class NodeSession {
   async #tell(
     engine: Engine,
     accounts: readonly SyncItem[],
-    { leaves, isFull }: { leaves: boolean; isFull: boolean },
+    { leaves, isFull, hasAllDays }: { leaves: boolean; isFull: boolean; hasAllDays: boolean },
   ): Promise<SyncReply> {
     const { copy, nodeName, maxStalenessSeconds } = this.#options;
     this.#seq += 1;
@@ -260,7 +272,7 @@ export class NodeSession {
       days: copy.days(
         accounts.map(({ id }) => id),
         today,
-        isFull,
+        hasAllDays,
       ),
     };
     const sentMs = Date.now();

@@ -10,7 +10,7 @@ const BLOCK_SECONDS = 4;
 const BLOCK_MIN = LIMITS.blockLookups.value;
 /** An account that was used within this time is being used, in milliseconds. */
 const MOVING_MS = 1_000;
-/** What an account has not used for so long is given back. */
+/** What an account has not used for so long is given back. An account at its limit is told of so often. */
 const IDLE_MS = 30_000;
 
 /** Decides what the next message says, and takes over what its answer grants. */
@@ -21,6 +21,8 @@ export class SyncItems {
   #wanted = new Set<number>();
   /** Accounts whose grants other nodes need. */
   #recalled = new Set<number>();
+  /** Accounts that an operator has changed. */
+  #changed = new Set<number>();
 
   constructor(grants: HeldGrants, reserver: Reserver) {
     this.#grants = grants;
@@ -30,6 +32,11 @@ export class SyncItems {
   /** Whether the next message will ask for more. */
   get hasWanted(): boolean {
     return this.#wanted.size > 0;
+  }
+
+  /** Operators have changed accounts, perhaps how much is left of them: the next answer says. */
+  changed(accountIds: readonly number[]): void {
+    for (const id of accountIds) this.#changed.add(id);
   }
 
   /** Asks for more with the next message, where an account runs low. */
@@ -47,8 +54,10 @@ export class SyncItems {
     const nowMs = performance.now();
     const wanted = this.#wanted;
     const recalled = this.#recalled;
+    const changed = this.#changed;
     this.#wanted = new Set();
     this.#recalled = new Set();
+    this.#changed = new Set();
     const standings = new Map(reserver.standing(isFull ? 'all' : 'active').map((each) => [each.account.id, each]));
     // The engine may know of a grant that this node has never heard of: it is given back, too.
     for (const each of reserver.standing(recalled)) standings.set(each.account.id, each);
@@ -69,7 +78,9 @@ export class SyncItems {
       const isNews = used !== held.toldUsed || held.granted !== held.toldGranted || target > held.granted;
       // While it is in use, what others use is of interest.
       const isInUse = nowMs - held.movedMs < IDLE_MS;
-      const isTold = isNews || isInUse || isFull || recalled.has(id);
+      // Nobody asks for more at the limit, and what others or an operator give back is heard of with an answer alone.
+      const mayHaveMore = changed.has(id) || (nowMs - held.toldMs > IDLE_MS && this.#isAtLimit(standing));
+      const isTold = isNews || isInUse || mayHaveMore || isFull || recalled.has(id);
       return isTold ? this.#itemsOf(standing, held.granted, target) : [];
     });
   }
@@ -81,9 +92,11 @@ export class SyncItems {
 
   /** The engine has heard a message. */
   told(items: readonly SyncItem[]): void {
+    const toldMs = performance.now();
     for (const { id, cycle, granted, spent } of items) {
       const held = this.#grants.held.get(id);
-      if (held?.cycle === cycle) Object.assign(held, { toldGranted: granted, toldUsed: spent, isEndedTold: true });
+      if (held?.cycle === cycle)
+        Object.assign(held, { toldGranted: granted, toldUsed: spent, toldMs, isEndedTold: true });
     }
   }
 
@@ -126,10 +139,15 @@ export class SyncItems {
       movedMs: performance.now(),
       toldGranted: -1,
       toldUsed: -1,
+      toldMs: 0,
       isEndedTold: false,
     };
     this.#grants.held.set(accountId, held);
     return held;
+  }
+
+  #isAtLimit({ account, cycle, used }: AccountStanding): boolean {
+    return account.state === 'active' && used >= this.#grants.allowance(account, cycle).limit;
   }
 
   #isLow(standing: AccountStanding): boolean {

@@ -1,6 +1,7 @@
 /** Connects to PostgreSQL. The only file that knows the driver. */
 import pg from 'pg';
 import { ERRORS, PagegateError } from '../../errors.ts';
+import { withBrackets } from '../../network/address.ts';
 import {
   type Engine,
   type EngineAddress,
@@ -31,7 +32,15 @@ const SESSION = [
   // Earlier than we give up, so that the engine says what became of it. Not when connecting: poolers refuse that.
   `SET statement_timeout = ${QUERY_TIMEOUT_MS - 500}`,
   'SET tcp_keepalives_idle = 10',
+  // A program that stands still, or whose host is gone, keeps no lock that the nodes wait for.
+  'SET idle_in_transaction_session_timeout = 30000',
 ].join('; ');
+
+/** Of a statement that writes, where the session may not. */
+const READ_ONLY = '25006';
+
+/** The engine ends the session: it shuts down, has crashed, or was told to; what it was doing may be done. */
+const SESSION_ENDED = /^(?:08|57P0)/;
 
 /** A warning without a class of its own; of our statements only the wait for a standby gives one. */
 const STANDBY_WARNING = '01000';
@@ -49,7 +58,7 @@ function failure(error: unknown, name: string): PagegateError {
     '28P01': 'Check ledger.password_file or PAGEGATE_LEDGER_PASSWORD.',
     '28000': 'Check the user in ledger.url and the engine’s pg_hba.conf.',
     '3D000': 'Create the database, or name another one in ledger.url.',
-    '25006': 'It is set to read only; name the primary, or set default_transaction_read_only to off.',
+    [READ_ONLY]: 'It is set to read only; name the primary, or set default_transaction_read_only to off.',
     '42501': 'Give the user of ledger.url the right to create a schema in its database, or own the schema pagegate.',
     ECONNREFUSED: 'Check host and port in ledger.url, and that the engine runs.',
     ENOTFOUND: 'Check the host in ledger.url.',
@@ -91,9 +100,7 @@ class PgEngine implements Engine {
       this.#refuseDoubt();
       return rows as T[];
     } catch (error) {
-      // The engine answers with a code; without one nobody knows what became of the statement.
-      if ((error as { severity?: string }).severity === undefined) void this.close();
-      throw failure(error, this.name);
+      throw this.#failed(error);
     }
   }
 
@@ -102,8 +109,19 @@ class PgEngine implements Engine {
       await this.#client.query(text);
       this.#refuseDoubt();
     } catch (error) {
-      throw failure(error, this.name);
+      throw this.#failed(error);
     }
+  }
+
+  /**
+   * A connection is kept where the engine has refused a statement and goes on. Without such an answer nobody knows what became of it; and
+   * where nothing may be written any more, another of the hosts may take writes by now.
+   */
+  #failed(error: unknown): PagegateError {
+    const { severity, code = '' } = error as { severity?: string; code?: string };
+    const isAnswered = severity !== undefined || error instanceof PagegateError;
+    if (!isAnswered || code === READ_ONLY || SESSION_ENDED.test(code)) void this.close();
+    return failure(error, this.name);
   }
 
   /** A failover would forget it: what was done so counts as not answered. */
@@ -163,7 +181,7 @@ async function connectTo(
   { user, database, sslMode }: EngineAddress,
   { password, ca }: EngineOptions,
 ): Promise<Engine> {
-  const name = `postgres://${user}@${host}:${port}/${database}`;
+  const name = `postgres://${user}@${withBrackets(host)}:${port}/${database}`;
   const verified = { rejectUnauthorized: true, servername: host, ...(ca === undefined ? {} : { ca }) };
   const settings: pg.ClientConfig = {
     host,
@@ -182,8 +200,9 @@ async function connectTo(
   const engine = new PgEngine(client, name);
   try {
     await client.connect();
-    const [state] = await engine.query<{ standby: boolean; version: string; pid?: number }>(
-      "SELECT pg_is_in_recovery() AS standby, current_setting('server_version_num') AS version, pg_backend_pid() AS pid",
+    const [state] = await engine.query<{ standby: boolean; fixed: boolean; version: string; pid?: number }>(
+      `SELECT pg_is_in_recovery() AS standby, current_setting('transaction_read_only') = 'on' AS fixed,
+         current_setting('server_version_num') AS version, pg_backend_pid() AS pid`,
     );
     if (Number(state?.version) < VERSION_MIN) {
       throw new PagegateError(
@@ -197,6 +216,7 @@ async function connectTo(
         `${name}: a standby, which takes no writes. Name the primary, too.`,
       );
     }
+    if (state?.fixed === true) throw failure({ message: 'a read-only transaction', code: READ_ONLY }, name);
     const { processID: told } = client as unknown as { readonly processID: number | null };
     engine.backendPid = state?.pid ?? 0;
     if (told !== engine.backendPid)

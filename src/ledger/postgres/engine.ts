@@ -1,6 +1,6 @@
 /** The PostgreSQL engine that a fleet shares: how it is named, and how it is reached. */
 import { PagegateError } from '../../errors.ts';
-import { withoutBrackets } from '../../network/address.ts';
+import { isLoopback, withoutBrackets } from '../../network/address.ts';
 import { readSmallFile } from '../../platform/small-file.ts';
 
 /** A connection to the engine. */
@@ -89,7 +89,7 @@ export function parseEngineUrl(url: string): EngineAddress {
   });
   if (hosts.length > HOSTS_MAX) return refuse(`at most ${HOSTS_MAX} hosts are tried, got ${hosts.length}.`);
   // Beyond loopback a connection without TLS has to be asked for.
-  const isLocal = hosts.every(({ host }) => host === 'localhost' || host === '::1' || host.startsWith('127.'));
+  const isLocal = hosts.every(({ host }) => isLoopback(host));
   const sslMode = (mode ?? (isLocal ? 'disable' : 'verify-full')) as SslMode;
   if (!SSL_MODES.includes(sslMode)) return refuse(`sslmode "${mode}" is not known.`);
   return { user, hosts, database, sslMode, name: `postgres://${user}@${list}/${database}` };

@@ -162,8 +162,28 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
   SELECT coalesce(CASE WHEN cycle >= account.next_from_cycle THEN account.next_limit ELSE account.quota_limit END, 0) $$;
 `;
 
+/**
+ * A revision is a moment, in milliseconds since 1970, where that is later than the last one: a database that has forgotten its latest changes
+ * gives none of their numbers to another change. So it can tell that it has forgotten what a node knows.
+ */
+const REVISIONS = `
+CREATE TABLE revisions (revision int8 PRIMARY KEY);
+INSERT INTO revisions SELECT revision FROM ledger;
+CREATE FUNCTION next_revision() RETURNS int8 LANGUAGE sql AS $$
+  SELECT greatest(revision + 1, floor(extract(epoch FROM clock_timestamp()) * 1000)::int8) FROM pagegate.ledger $$;
+CREATE OR REPLACE FUNCTION stamp_revision() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN NEW.revision := pagegate.next_revision(); RETURN NEW; END $$;
+CREATE FUNCTION advance_revision() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  NEW.revision := greatest(NEW.revision, pagegate.next_revision());
+  INSERT INTO pagegate.revisions VALUES (NEW.revision);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER ledger_revision BEFORE UPDATE OF revision ON ledger FOR EACH ROW EXECUTE FUNCTION advance_revision();
+`;
+
 /** Step i brings the schema from version i to i + 1. */
-const MIGRATIONS: readonly string[] = [`${TABLES}${SYNC}`];
+const MIGRATIONS: readonly string[] = [TABLES, `${REVISIONS}${SYNC}`];
 
 /** The version of the tables that this program works with. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
@@ -229,14 +249,15 @@ async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
  * Makes the tables, or brings them to the current version; one program at a time.
  *
  * @param options.create makes them where there are none.
+ * @param options.isRunning the caller works with this ledger already. A newer program that has upgraded it meanwhile has kept what that needs.
  * @returns the ledger's id.
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */
-export async function prepareSchema(engine: Engine, { create = true } = {}): Promise<string> {
+export async function prepareSchema(engine: Engine, { create = true, isRunning = false } = {}): Promise<string> {
   let found = await findLedger(engine);
   if (found === undefined && !create) throw new PagegateError('no_ledger', `Got "${engine.name}".`);
-  refuseNewer(engine, found?.version ?? 0);
-  if (found?.version !== SCHEMA_VERSION) found = await migrateSchema(engine);
+  if (!isRunning) refuseNewer(engine, found?.version ?? 0);
+  if ((found?.version ?? 0) < SCHEMA_VERSION) found = await migrateSchema(engine);
   if (found === undefined)
     throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
   const { ledger_id: ledgerId, moved_to: movedTo } = found;

@@ -84,7 +84,7 @@ export interface SyncReply {
 }
 
 export const SYNC = `
-CREATE FUNCTION sync(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION sync(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
   -- A ledger writer that was heard so recently is taken to live.
   takeover_after CONSTANT float8 := 3;
@@ -134,8 +134,15 @@ BEGIN
   ELSIF (request->>'seq')::int8 <= known.seq THEN
     RETURN jsonb_build_object('refused', 'late');
   END IF;
-  is_lost := (request->>'revision')::int8 > home.revision;
-  IF is_lost THEN evidence := jsonb_build_object('revision', request->'revision', 'known', home.revision); END IF;
+  -- What came before the first of them was not written down.
+  is_lost := (request->>'revision')::int8 > (SELECT min(revision) FROM revisions)
+    AND NOT EXISTS (SELECT 1 FROM revisions WHERE revision = (request->>'revision')::int8);
+  IF is_lost THEN
+    evidence := jsonb_build_object('revision', request->'revision', 'known', home.revision);
+    -- Other nodes know it, too; all copy everything anew when they hear of the loss.
+    INSERT INTO revisions VALUES ((request->>'revision')::int8) ON CONFLICT DO NOTHING;
+    is_lost := FOUND;
+  END IF;
 
   -- First all that the node tells, under the locks of its accounts in the order of their ids.
   FOR item IN
@@ -149,7 +156,10 @@ BEGIN
     IF NOT item.is_known THEN
       is_lost := true;
       evidence := jsonb_build_object('account', item.id, 'known', NULL);
-      CONTINUE;
+      -- What was used under this number stays its own: it is given to nobody else, and not lost again. No account has such a name.
+      INSERT INTO accounts (id, name, state, created_at) VALUES (item.id, '-' || item.id, 'closed', floor(moment))
+        ON CONFLICT DO NOTHING;
+      PERFORM setval('accounts_id_seq', greatest(item.id, (SELECT last_value FROM accounts_id_seq)));
     END IF;
     INSERT INTO cycles (account_id, cycle) VALUES (item.id, item.cycle) ON CONFLICT DO NOTHING;
     PERFORM 1 FROM cycles WHERE account_id = item.id AND cycle = item.cycle FOR UPDATE;
@@ -238,7 +248,7 @@ BEGIN
   IF FOUND AND floor(moment / 86400) > floor(home.last_seen_at / 86400.0) THEN
     DELETE FROM usage_days WHERE day <= floor(moment / 86400) - 400;
     DELETE FROM cycles WHERE (account_id, cycle) IN (SELECT c.account_id, c.cycle FROM cycles c JOIN accounts a ON a.id = c.account_id
-      WHERE c.cycle < cycle_at(a.cycle_anchor, moment::numeric) - kept_cycles);
+      WHERE a.cycle_anchor IS NOT NULL AND c.cycle < cycle_at(a.cycle_anchor, moment::numeric) - kept_cycles);
   END IF;
   RETURN jsonb_build_object('now', extract(epoch FROM clock_timestamp()), 'ledger_id', home.ledger_id, 'revision', home.revision,
     'history', home.history, 'learning', is_learning, 'live', live, 'accounts', answers, 'recalled', recalled);

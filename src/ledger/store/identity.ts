@@ -78,7 +78,7 @@ export function requireLedger(ledgerFile: string): void {
 /** Refuses another ledger than the one that belongs here. @throws PagegateError ledger_unavailable */
 export function refuseForeignLedger(ledgerFile: string, ledgerId: string): void {
   const expected = readIdentity(ledgerFile)?.ledgerId;
-  // A damaged file is written anew: the ledger itself says who it is.
+  // A damaged file is written again: the ledger itself says who it is.
   if (expected === undefined || expected === UNKNOWN_ID || expected === ledgerId) return;
   throw new PagegateError(
     'ledger_unavailable',
@@ -112,7 +112,7 @@ export function openWriterLock(ledgerFile: string): number {
 export function tryWriterLock(ledgerFile: string): (() => void) | undefined {
   const fd = openWriterLock(ledgerFile);
   const release = (): void => closeSync(fd);
-  if (lockFile(fd, 'exclusive')) return release;
+  if (lockFile(fd)) return release;
   release();
   return undefined;
 }

@@ -16,6 +16,8 @@ const KEY_FILE_MAX_BYTES = 4096;
 /** Seals and opens API keys. `id` names the encryption key without giving it away. */
 export interface KeyVault {
   readonly id: string;
+  /** The file that holds the encryption key. */
+  readonly file: string;
   seal(key: string, accountId: number, keyId: number): Uint8Array;
   /** @throws PagegateError key_not_readable when another encryption key sealed it, or it was altered or moved. */
   open(sealed: Uint8Array, accountId: number, keyId: number): string;
@@ -23,8 +25,9 @@ export interface KeyVault {
 
 const boundTo = (accountId: number, keyId: number): Buffer => Buffer.from(`pagegate-api-key/1:${accountId}:${keyId}`);
 
-function createVault(secret: Uint8Array): KeyVault {
+function createVault(file: string, secret: Uint8Array): KeyVault {
   return {
+    file,
     id: createHash('sha256').update('pagegate-vault-id').update(secret).digest('hex').slice(0, 16),
     seal(key, accountId, keyId) {
       const nonce = randomBytes(NONCE_SIZE_BYTES);
@@ -91,9 +94,11 @@ export function findKeyVault(keyFile: string, ledgerFile?: string): KeyVault | u
   if (ledgerFile !== undefined && dirname(resolve(keyFile)) === dirname(resolve(ledgerFile)))
     throw new PagegateError('bad_key_file', `${keyFile} lies beside the ledger; one backup would carry both.`);
   const credentials = process.env['CREDENTIALS_DIRECTORY'];
-  const credential = credentials === undefined ? undefined : readSecret(join(credentials, CREDENTIAL_NAME));
-  const secret = credential ?? readKeyFile(keyFile);
-  return secret === undefined ? undefined : createVault(secret);
+  const credentialFile = credentials === undefined ? undefined : join(credentials, CREDENTIAL_NAME);
+  const credential = credentialFile === undefined ? undefined : readSecret(credentialFile);
+  if (credentialFile !== undefined && credential !== undefined) return createVault(credentialFile, credential);
+  const secret = readKeyFile(keyFile);
+  return secret === undefined ? undefined : createVault(keyFile, secret);
 }
 
 /**
@@ -107,6 +112,6 @@ export function openKeyVault(keyFile: string, ledgerFile?: string): KeyVault {
   if (found !== undefined) return found;
   createSecretFile(keyFile);
   const made = readKeyFile(keyFile);
-  if (made !== undefined) return createVault(made);
+  if (made !== undefined) return createVault(keyFile, made);
   throw new PagegateError('bad_key_file', `${keyFile} cannot be made: it is a link to nothing.`, { path: keyFile });
 }

@@ -78,7 +78,7 @@ export class PostgresStore implements LedgerStore {
         // One change of accounts at a time, over all nodes.
         await this.rows('SELECT 1 FROM ledger FOR UPDATE');
         const result = await task(this);
-        await this.engine.script('COMMIT');
+        await this.#commit();
         return result;
       } catch (error) {
         await this.engine.script('ROLLBACK').catch(() => {});
@@ -87,6 +87,17 @@ export class PostgresStore implements LedgerStore {
     });
     this.#last = run.catch(() => {});
     return run;
+  }
+
+  /** @throws PagegateError ledger_unavailable; where the connection was lost, the engine may have committed all the same */
+  async #commit(): Promise<void> {
+    try {
+      await this.engine.script('COMMIT');
+    } catch (error) {
+      if (this.engine.isOpen || !(error instanceof PagegateError)) throw error;
+      const what = `${error.what} The change may have been made: look whether it is there before you repeat it.`;
+      throw new PagegateError('ledger_unavailable', what, error.details, { cause: error });
+    }
   }
 
   async moment(): Promise<ClockReading> {

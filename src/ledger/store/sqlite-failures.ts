@@ -5,8 +5,8 @@ import { Sqlite } from '../../platform/sqlite.ts';
 const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_FULL', 'the disk is full: free space, the ledger goes on by itself'],
   ['SQLITE_READONLY', 'the file or its directory is read-only: make it writable for this user'],
-  ['SQLITE_PERM', 'access is denied: give this user the directory and the file'],
-  ['SQLITE_AUTH', 'access is denied: give this user the directory and the file'],
+  ['SQLITE_PERM', 'access is denied: let this user write the directory and the file'],
+  ['SQLITE_AUTH', 'access is denied: let this user write the directory and the file'],
   ['SQLITE_BUSY', 'another program holds the file locked: end it; it must not be edited while in use'],
   ['SQLITE_LOCKED', 'another program holds the file locked: end it; it must not be edited while in use'],
   ['SQLITE_CORRUPT', 'the file is damaged: run `pagegate account check`, then restore a backup'],

@@ -24,7 +24,7 @@ export class ChargeRate {
   #used = 0;
   #atMs = 0;
 
-  /** Notes what was used by now; a lower number than before begins anew. */
+  /** Notes what was used by now; a lower number than before starts over. */
   observe(used: number, nowMs: number): void {
     const elapsedMs = nowMs - this.#atMs;
     if (used < this.#used || this.#atMs === 0) this.#used = used;

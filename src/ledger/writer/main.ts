@@ -1,7 +1,7 @@
 /** The ledger writer's process: reserves for the workers that ask, and looks after the ledger in between. */
 import { closeSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { type ErrorCode, PagegateError } from '../../errors.ts';
+import { type ErrorCode, messageOf, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { HEARTBEAT_MS } from '../../platform/watchdog.ts';
@@ -10,6 +10,7 @@ import { HeldGrants } from '../fleet/held-grants.ts';
 import { NodeSession } from '../fleet/node-session.ts';
 import { refuseNetworkFileSystem } from '../store/database.ts';
 import { openWriterLock, writerLockFile } from '../store/identity.ts';
+import { asLedgerError } from '../store/sqlite-failures.ts';
 import type { LedgerWriterOptions, WriterMessage } from '../writer.ts';
 import { nearLimits } from './near-limits.ts';
 import { Reserver } from './reserver.ts';
@@ -33,7 +34,7 @@ const LOCK_STEP_MS = 10;
 async function takeLock(ledgerFile: string, standsBy: boolean): Promise<number> {
   const fd = openWriterLock(ledgerFile);
   const deadline = Date.now() + LOCK_TIMEOUT_MS;
-  while (!lockFile(fd, 'exclusive')) {
+  while (!lockFile(fd)) {
     if (!standsBy && Date.now() > deadline) {
       closeSync(fd);
       throw new PagegateError('ledger_in_use', `${writerLockFile(ledgerFile)} is locked.`, { file: ledgerFile });
@@ -147,7 +148,7 @@ async function startSession(
     copy: new FleetCopy(file),
     connect: () => connectFleet(engine),
     onFenced: (error) => {
-      // The parent starts a ledger writer that begins anew.
+      // The parent starts a ledger writer that starts over.
       reserver.forfeit();
       setCopyAside(file, Date.now());
       endWith(error);
@@ -164,12 +165,15 @@ function endWith({ code, message }: { code: ErrorCode; message: string }): void 
   process.send(fatal, () => process.exit(1));
 }
 
+const options = JSON.parse(process.argv[2]!) as LedgerWriterOptions;
 try {
-  await main(JSON.parse(process.argv[2]!) as LedgerWriterOptions);
+  await main(options);
 } catch (error) {
   // A disk that is full or closed to us is the ledger's trouble, not a defect.
   const isSystem = error instanceof Error && 'syscall' in error;
-  const known = isSystem ? new PagegateError('ledger_unavailable', `${error.message}.`) : error;
+  const known = isSystem
+    ? new PagegateError('ledger_unavailable', `${error.message}.`)
+    : asLedgerError(error, options.file);
   const code = known instanceof PagegateError ? known.code : 'internal';
-  endWith({ code, message: known instanceof Error ? known.message : String(known) });
+  endWith({ code, message: messageOf(known) });
 }

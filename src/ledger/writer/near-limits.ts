@@ -9,7 +9,7 @@ export interface NearLimit {
   readonly limit: number;
 }
 
-/** Of the quota: from here on an account is told. */
+/** Share of its quota from which on an account is reported. */
 const SHARE_MIN = 0.8;
 const ACCOUNTS_MAX = 100;
 

@@ -19,7 +19,6 @@ export interface Allowance {
   readonly granted: number;
 }
 
-/** An account as it stands at this moment. */
 export interface AccountStanding {
   readonly account: Account;
   readonly cycle: number;
@@ -55,7 +54,7 @@ export interface MeterChange {
   readonly correction?: { readonly id: number; readonly before: MeterRow };
 }
 
-/** What is known where counters are opened, or made anew. */
+/** What is known where counters are opened, or made again. */
 export interface Recovery {
   /** What the workers have charged in until now; undefined where nobody knows. */
   readonly known: Counters | undefined;
@@ -204,12 +203,16 @@ export class Reservations {
     });
   }
 
-  /** What an operator has asked for; undefined where the account has no meter. */
+  /**
+   * What an operator has asked for; undefined where the account has no meter. Its slot holds more than the meter will: where this process
+   * dies behind the commit, the next one would believe the slot.
+   */
   correct({ id, accountId, cycle, used, credit }: RequestedCorrection): MeterChange | undefined {
     const meter = this.#meters.get(accountId);
     const slot = this.counters?.withdraw(accountId);
     if (meter === undefined) return undefined;
     const before = slot === undefined ? this.#knownUsage(meter, undefined) : this.#usedBy(meter, slot);
+    this.counters?.forget(accountId);
     const lookups = Math.max(0, (used ?? (cycle === null ? before.used : 0)) - credit);
     const row = { ...before, cycle: cycle ?? before.cycle, used: lookups, reserved: lookups };
     return { meter, row, publish: () => this.#reset(meter), correction: { id, before } };
@@ -234,7 +237,7 @@ export class Reservations {
     const published = slot.cycle === cycle ? slot.reserved : row.used;
     const isPublished = reserved === published && slot.cycle === cycle && limit === slot.limit;
     if (isPublished && !isAsked) return usage;
-    // Published anew, what is left is a block of its own, of which half must be gone before the next question.
+    // Published again, what is left is a block of its own, of which half must be gone before the next question.
     const publish = (): void => void counters.publish(id, { cycle, limit, reserved }, reserved - published);
     return isPublished ? { meter, row: before, publish } : { meter, row: { ...row, reserved }, publish };
   }

@@ -5,7 +5,7 @@
  * One for each ledger on a host, in the process that holds the ledger writer's lock. All methods are synchronous; a failure becomes the
  * state `failed` with its reason, and everything that is reserved can still be spent.
  */
-import { PagegateError } from '../../errors.ts';
+import { messageOf, PagegateError } from '../../errors.ts';
 import { type Counters, type FleetLink, NO_FLEET, WRITER_STATE, type WriterState } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
@@ -28,7 +28,7 @@ export interface ReserverOptions {
   readonly now?: () => number;
   /** Milliseconds to wait for another writer before a commit fails. */
   readonly busyTimeoutMs?: number;
-  /** Called when counters were made anew, so that workers map the new ones. */
+  /** Called when counters were made again, so that workers map the new ones. */
   readonly onNewCounters?: () => void;
   /** It follows one that left its place: what was used meanwhile is no recovery. */
   readonly isSuccession?: boolean;
@@ -41,7 +41,7 @@ export interface ReserverOptions {
 /** What is wrong, for health: that the ledger cannot be asked is said there already, and what callers are to do is not for those who look. */
 function reasonOf(error: unknown): string {
   if (error instanceof PagegateError && error.code === 'ledger_unavailable' && error.what !== '') return error.what;
-  return failureReason(error) ?? (error instanceof Error ? error.message : String(error));
+  return failureReason(error) ?? messageOf(error);
 }
 
 /** Keeps the reservations of a ledger: makes them durable, publishes them, and recovers from whatever becomes of its files. */
@@ -220,7 +220,7 @@ export class Reserver {
     this.#clock.open(read.lastSeenSeconds());
   }
 
-  /** Maps the counters, or makes them anew, and brings ledger and counters to the greater of their counts. */
+  /** Maps the counters, or makes them again, and brings ledger and counters to the greater of their counts. */
   #openCounters({ ledgerId }: OpenedLedger): void {
     const { file, onNewCounters } = this.#options;
     noteIdentity(file, ledgerId);
@@ -249,8 +249,10 @@ export class Reserver {
   #correct({ meters }: OpenedLedger): void {
     this.#hasCorrections = false;
     for (const asked of meters.corrections()) {
-      const step = this.#reservations.correct(asked);
-      if (step !== undefined && !this.#commit([step])) this.#hasCorrections = true;
+      // First what was used, exactly: then nothing but the ledger needs to know it, while it goes back.
+      const isExact = this.#commit(this.#reservations.giveBack([asked.accountId]));
+      const step = isExact ? this.#reservations.correct(asked) : undefined;
+      if (!isExact || (step !== undefined && !this.#commit([step]))) this.#hasCorrections = true;
     }
   }
 
@@ -302,7 +304,7 @@ export class Reserver {
     this.#commitMs = performance.now() - startedMs;
   }
 
-  /** Whether a failed commit reached the disk is not known: what it was about is read anew. */
+  /** Whether a failed commit reached the disk is not known: what it was about is read again. */
   #reload({ meters }: OpenedLedger, steps: readonly MeterChange[]): void {
     try {
       for (const { meter } of steps) meter.row = meters.one(meter.id) ?? meter.row;

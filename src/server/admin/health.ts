@@ -36,6 +36,9 @@ export interface ObservedServer {
 export const endpointUrl = (config: Config, port: number): string =>
   `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
 
+/** Where monitoring finds the admin listener. */
+export const adminUrl = (config: Config, port: number): string => `http://${withBrackets(config.admin.host)}:${port}`;
+
 export async function reloadAll(server: ObservedServer): Promise<ReloadReply> {
   const { answers, missing } = await server.supervisor.ask('reload');
   await server.watch.look(() => currentWarnings(server));

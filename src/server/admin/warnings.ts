@@ -36,7 +36,7 @@ const STALE_SECONDS = 10;
 const LICENSE_DAYS = 30;
 /** Free space below this is a warning, in bytes. */
 const FREE_LOW_BYTES = 1024 ** 3;
-/** Of the quota: from here on an account is a warning. */
+/** Share of its quota from which on an account is a warning. */
 const QUOTA_HIGH = 0.95;
 
 /** What one worker tells. */

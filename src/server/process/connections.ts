@@ -60,7 +60,7 @@ export class ConnectionCount {
 
   /**
    * The transport does not say which connection a request came on, or whose connection has ended. But what is set on a new connection
-   * is called once: `onData` behind its first request, `onAborted` where it ends before.
+   * is called once: `onData` after its first request, `onAborted` where it ends before.
    */
   #releaseOnce(connection: HttpResponse, client: string): void {
     let isHeld = true;

@@ -17,7 +17,7 @@ export interface ListenerOptions {
   readonly connections: ConnectionCount;
   /** How long a connection may be open without its first whole request, in seconds; 10 unless told. */
   readonly idleSeconds?: number;
-  /** How long one may be open without a further whole request behind an answer, in seconds; 30 unless told. */
+  /** How long one may be open without another whole request after an answer, in seconds; 30 unless told. */
   readonly keepAliveSeconds?: number;
 }
 
@@ -43,9 +43,9 @@ interface HandingApp extends TemplatedApp {
   getDescriptor(): number;
   addChildAppDescriptor(descriptor: number): void;
   removeChildAppDescriptor(descriptor: number): void;
-  /** Of a connection before its first request, in seconds; the transport looks every four. */
+  /** How long a connection may wait before its first request, in seconds; the transport checks every four. */
   setIdleTimeout(seconds: number): void;
-  /** Of a connection behind an answer. */
+  /** How long it may wait after an answer, in seconds. */
   setResponseTimeout(seconds: number): void;
 }
 

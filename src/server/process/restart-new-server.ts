@@ -2,7 +2,9 @@
  * The new server's side of a restart: it takes over from the server that started it, step by step. Where that one dies meanwhile, it goes on
  * alone: nobody else would.
  */
+
 import { Server } from 'node:net';
+import { messageOf } from '../../errors.ts';
 import { LEDGER_VERSIONS } from '../../ledger/writer.ts';
 import { PROGRAM_VERSION } from '../../version.ts';
 import {
@@ -16,7 +18,7 @@ import {
 } from './restart-messages.ts';
 
 /** What the predecessor has passed on. */
-export interface Taken extends Omit<TakeMessage, 'type'> {
+export interface TakenOver extends Omit<TakeMessage, 'type'> {
   /** The listening socket of its admin listener. */
   readonly adminServer: Server | undefined;
 }
@@ -30,12 +32,12 @@ export class Predecessor {
   /** Resolves with what it may share; undefined where it is gone. */
   readonly begin: Promise<BeginMessage | undefined>;
   /** Resolves when it has left the ledger writer's place; undefined where it is gone. */
-  readonly take: Promise<Taken | undefined>;
+  readonly take: Promise<TakenOver | undefined>;
   #onConfirm: () => Promise<SuccessorReadiness> = async () => ({ ready: true, reasons: [] });
 
   constructor() {
     const begin = Promise.withResolvers<BeginMessage | undefined>();
-    const take = Promise.withResolvers<Taken | undefined>();
+    const take = Promise.withResolvers<TakenOver | undefined>();
     const committed = Promise.withResolvers<void>();
     const gone = Promise.withResolvers<void>();
     this.begin = begin.promise;
@@ -86,7 +88,7 @@ export class Predecessor {
 
   /** Says why this server cannot follow, and lets go. */
   async fail(error: unknown): Promise<void> {
-    const message = error instanceof Error ? error.message : String(error);
+    const message = messageOf(error);
     await new Promise<void>((resolve) => {
       if (!process.connected) resolve();
       else process.send?.({ type: 'failed', message } satisfies FromSuccessor, undefined, undefined, () => resolve());

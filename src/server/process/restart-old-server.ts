@@ -58,7 +58,7 @@ export class Successor {
   /** How it has ended: the predicate of a sentence; undefined while it runs. */
   #ending: string | undefined;
   readonly #received: FromSuccessor[] = [];
-  /** Resolved, and made anew, when something was heard of it. */
+  /** Resolved, and replaced by another one, when the new server sends something. */
   #news = Promise.withResolvers<void>();
   /** Whether new connections are kept from its workers, or given to them. */
   #isSteered = false;

@@ -1,5 +1,5 @@
 /** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
-import { PagegateError } from '../../errors.ts';
+import { messageOf, PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
 import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
@@ -137,7 +137,7 @@ export class Supervisor {
         try {
           await link.ask(how, this.#options.drainTimeoutMs(how === 'retire') + DRAIN_GRACE_MS);
         } catch (error) {
-          const reason = error instanceof Error ? error.message : String(error);
+          const reason = messageOf(error);
           this.#options.log('worker_killed', { worker, pid: link.pid, reason });
           link.kill();
         }
@@ -231,7 +231,7 @@ export class Supervisor {
     slot.last = undefined;
     if (!wasHung) slot.why = `ended (${how}) and is being replaced`;
     if (this.#starts.signal.aborted) return;
-    // One that lived so long starts the back-off anew, too.
+    // One that lived so long resets the back-off, too.
     if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
     this.#options.log('worker_died', { worker: number, pid: link.pid, how });
     this.#replace(number);
@@ -247,7 +247,7 @@ export class Supervisor {
         () => this.#options.log('worker_replaced', { worker: number, pid: slot.link?.pid ?? 0 }),
         (error: unknown) => {
           if (this.#starts.signal.aborted) return;
-          slot.why = `cannot be started and is tried again: ${error instanceof Error ? error.message : String(error)}`;
+          slot.why = `cannot be started and is tried again: ${messageOf(error)}`;
           this.#options.log('worker_start_failed', { worker: number, ...failureFields(error) });
           this.#replace(number);
         },

@@ -1,7 +1,7 @@
 /** The program of a worker process. It lives and ends with the primary: it has no signals and no arguments of its own. */
 
 import { closeSync } from 'node:fs';
-import { PagegateError } from '../../errors.ts';
+import { messageOf, PagegateError } from '../../errors.ts';
 import { mapShared } from '../../platform/libc.ts';
 import { GIVEN_INDEX_FD } from '../data-loader.ts';
 import { createLog, failureFields, requestFailureFields } from '../log.ts';
@@ -30,7 +30,7 @@ async function start({ config, number, workers, port, burstFile, knownGood }: St
   } catch (error) {
     log('worker_start_failed', failureFields(error));
     const code = error instanceof PagegateError ? error.code : 'worker_failed';
-    tell({ type: 'failed', code, message: error instanceof Error ? error.message : String(error) });
+    tell({ type: 'failed', code, message: messageOf(error) });
   }
 }
 

@@ -1,7 +1,7 @@
 /** What a worker says about itself, as the primary and monitoring read it. */
 import type { MeterHealth } from '../../ledger/meter.ts';
 
-/** What can be loaded anew while serving. */
+/** What can be reloaded while serving. */
 export type DataPart = 'policy' | 'index' | 'certificate';
 
 /** How a part fared: taken into use, found to be the same, or refused for a reason. */

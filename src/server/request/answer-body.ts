@@ -1,5 +1,5 @@
 /**
- * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses anew; the
+ * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses again; the
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
@@ -42,7 +42,7 @@ export class AnswerWriter {
     return this.#index!.pageUrlsInHead(this.#handle, this.#scratch, mayMatter);
   }
 
-  /** Writes the verdict and all that follows, behind a gap that {@link finish} fills with the quota. */
+  /** Writes the verdict and all that follows, after a gap that {@link finish} fills with the quota. */
   writeVerdict(verdict: Verdict): void {
     const index = this.#index!;
     const verdictBytes = this.#verdictBytes(verdict);

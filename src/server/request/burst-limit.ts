@@ -28,7 +28,7 @@ const RECORD_HEADER_WORDS = 5;
 const TABLE_MAX_BYTES = LIMITS.burstTableBytes.value;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
 const LOCK_TAKEOVER_MS = 100;
-/** Of the time between two looks at a lock, so much counts: what paused this worker for longer most likely paused the holder, too. */
+/** At most this much of the time between two looks at a lock counts: what paused this worker for longer most likely paused the holder, too. */
 const LOCK_LOOK_MS = 1;
 /** Workers read one clock, but not at one moment: a time that lies this little ahead is now. */
 const AHEAD_MAX_TICKS = 1_000;

@@ -26,7 +26,7 @@ import { parseQuery, type Query } from './query.ts';
 import { type RefusalOptions, refusalStatus, sendRefusal } from './refusal.ts';
 import type { RefusalLog } from './refusal-log.ts';
 import { RequestCounters } from './request-counters.ts';
-import { ownCopy, RequestHeaders, type Sender } from './request-headers.ts';
+import { copySender, RequestHeaders, type Sender } from './request-headers.ts';
 
 const CHECK_PATH = '/api/check';
 /** Statuses about who asks; the log tells of them, see {@link RefusalLog}. */
@@ -211,7 +211,7 @@ export class CheckHandler {
     return judged;
   }
 
-  /** Keeps a question until more is reserved, and asks it anew then: in the meantime all may have changed. */
+  /** Keeps a question until more is reserved, and asks it again then: in the meantime all may have changed. */
   #wait(question: Question, account: Account): false {
     question.waiting ??= this.#keep(question);
     this.#parts.meter.wait(account, question.waiting.sinceMs, question.waiting.resume);
@@ -221,7 +221,7 @@ export class CheckHandler {
   #keep(question: Question): Waiting {
     const { metrics } = this.#parts;
     const sinceMs = performance.now();
-    question.sender = ownCopy(question.sender);
+    question.sender = copySender(question.sender);
     this.#inFlight += 1;
     let isAborted = false;
     question.res.onAborted(() => {

@@ -1,9 +1,9 @@
 /**
- * What stands behind the last request of a connection: behind a body, or behind `Connection: close`. The transport closes when it has
+ * What follows the last request of a connection: after a body, or after `Connection: close`. The transport closes when it has
  * read the whole packet, and a further request in the same packet makes it forget to (uWebSockets.js 20.57;
  * uNetworking/uWebSockets.js#1301 is of the same kind). Requests of one packet are handled without a pause: as long as no connection was
  * closed and the turn of the event loop is the same, the next request of that client is such a further one. This can go when the
- * transport drops what stands behind an answer that closes.
+ * transport drops what follows an answer that closes.
  */
 import type { Address } from '../../network/address.ts';
 import type { HttpResponse } from '../uws.ts';
@@ -21,13 +21,13 @@ export class ClosingConnections {
     this.#peer.set(peer);
   }
 
-  /** Whether a request is one behind such a last one. */
+  /** Whether a request comes after such a last one. */
   isBehind(peer: Address, closed: number): boolean {
     return this.#closedBefore === closed && Buffer.compare(this.#peer, peer) === 0;
   }
 
   /**
-   * Leaves a request behind the last one without an answer, and closes its connection when the answer before it has left. Where even
+   * Leaves a request after the last one without an answer, and closes its connection when the answer before it has left. Where even
    * more requests follow in the packet, the transport closes at once.
    */
   drop(res: HttpResponse): void {

@@ -12,7 +12,7 @@ const MASK = '***';
 const PATH_MAX_LENGTH = LIMITS.loggedPathCharacters.value;
 /** Up to four words of up to twelve letters, and an extension: `/docs/getting-started`, `/index.html`. */
 const PLAIN_SEGMENT = /^(?:[a-z]{1,12}(?:-[a-z]{1,12}){0,3}(?:\.[a-z]{2,5})?)?$/;
-/** The same with a short number behind it, as names of hosts have it: `docs`, `api-eu`, `web12`. */
+/** The same with a short number after it, as in names of hosts: `docs`, `api-eu`, `web12`. */
 const PLAIN_LABEL = /^[a-z]{1,12}(?:-[a-z]{1,12}){0,3}-?[0-9]{0,2}$/;
 /** The first label of a registrable domain: as long as a name that people remember, with at most three digits. */
 const REGISTERED_LABEL = /^(?!(?:[^0-9]*[0-9]){4})[a-z0-9-]{1,24}$/;

@@ -2,13 +2,9 @@
  * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
  * guessed at. A guardrail that reads a query differently from its caller judges another URL.
  */
-import { withoutOuterBlanks } from '../../domain/target.ts';
+import { isOverlong, withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
-import { LIMITS } from '../../limits.ts';
 import { HTTP_TOKEN } from '../../network/http-syntax.ts';
-
-/** The longest value after decoding, in bytes of UTF-8. */
-export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
 
 /** A query, taken apart. `problem` is the first thing that is wrong with it; the key is found all the same. */
 export interface Query {
@@ -70,9 +66,7 @@ function readParameter(query: Query, piece: string): void {
     return;
   }
   const value = name === 'method' ? decoded : withoutOuterBlanks(decoded);
-  if (value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES) {
-    note(query, 'input_too_long', name);
-  }
+  if (isOverlong(value)) note(query, 'input_too_long', name);
   if (name === 'method' && !HTTP_TOKEN.test(value)) note(query, 'bad_method', name);
   query[name] = value;
 }

@@ -24,7 +24,6 @@ export const CONTENT_HEADERS = 'application/json\r\ncache-control: no-store';
 
 const plain = new Map<ErrorCode, Buffer>();
 
-/** The body of a refusal. */
 function refusalBody(code: ErrorCode, options: RefusalOptions = {}): Buffer {
   if (options.fields === undefined && options.hint === undefined) {
     let bytes = plain.get(code);

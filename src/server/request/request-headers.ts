@@ -67,6 +67,6 @@ export class RequestHeaders implements Sender {
 }
 
 /** A copy for a request that waits, while others overwrite the headers. */
-export function ownCopy({ client, hasBody, isLast }: Sender): Sender {
+export function copySender({ client, hasBody, isLast }: Sender): Sender {
   return { client: Uint8Array.from(client), hasBody, isLast };
 }

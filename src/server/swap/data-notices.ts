@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { isPem, readTrustedKeys } from '../../config/trusted-keys.ts';
-import { PagegateError } from '../../errors.ts';
+import { messageOf, PagegateError } from '../../errors.ts';
 import { loadLicense } from '../../license/installed.ts';
 import { assertEntitled, type License, type LicensedData } from '../../license/license.ts';
 import { isOlder, readWithdrawn, type WithdrawnManifest, withdrawnFile } from '../../refresh/withdrawn-drops.ts';
@@ -61,12 +61,10 @@ export class DataNotices {
     try {
       return loadLicense(file, readTrustedKeys(this.#config.license.trusted_keys));
     } catch (error) {
-      return reasonOf(error);
+      return messageOf(error);
     }
   }
 }
-
-const reasonOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Why a start would refuse what is served; null where it would not. */
 function refusal(license: License, served: LicensedData): string | null {
@@ -74,7 +72,7 @@ function refusal(license: License, served: LicensedData): string | null {
     assertEntitled(license, served);
     return null;
   } catch (error) {
-    return error instanceof PagegateError ? error.what : reasonOf(error);
+    return error instanceof PagegateError ? error.what : messageOf(error);
   }
 }
 

@@ -16,14 +16,14 @@ export interface JudgedUrl {
   readonly verdict: Verdict;
 }
 
-/** An answer without the quota of whoever asks, and where its bytes stand: before the quota, and behind it. */
+/** An answer without the quota of whoever asks, and where its bytes are: before the quota, and after it. */
 export interface KeptAnswer extends JudgedUrl {
   readonly start: number;
   readonly gap: number;
   readonly end: number;
 }
 
-/** When so many are kept, or their bytes fill so much, they begin anew. */
+/** When so many are kept, or their bytes take so much, all are dropped. */
 const ANSWERS_MAX = 4_000;
 const POOL_BYTES = 2 * 1024 * 1024;
 const QUERY_MAX_LENGTH = 512;
@@ -49,7 +49,7 @@ export class KeptAnswers {
     return this.#turn === 0;
   }
 
-  /** Keeps an answer: what stands before the quota, and what behind it. One that is very long is not kept. */
+  /** Keeps an answer: what comes before the quota, and what after it. One that is very long is not kept. */
   keep(query: string, judged: JudgedUrl, head: Uint8Array, tail: Uint8Array): void {
     const size = head.length + tail.length;
     if (query.length > QUERY_MAX_LENGTH || size > ANSWER_MAX_BYTES) return;

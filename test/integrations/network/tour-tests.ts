@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type Judge, put, type World } from '../world.ts';
 import { createBrowser } from './browser.ts';
-import { createInternet, type Internet, PUBLIC, PUBLIC_TOO } from './internet.ts';
+import { curlThrough, get, type Result, speak, speakNested, type Way } from './client.ts';
+import { createInternet, type Internet, PUBLIC, PUBLIC_TOO, PUBLIC_V6 } from './internet.ts';
 import { createNames, type Names } from './names.ts';
-import { atHome, createTourJudge, JUDGED, type Report, tourPages, until, wronglyReached } from './tour.ts';
+import { atHome, createTourJudge, HOME, JUDGED, type Report, tourPages, until, wronglyReached } from './tour.ts';
 
 export interface TourWorld {
   readonly world: World;
@@ -110,5 +111,70 @@ export function testTour(context: TourWorld, tour: Tour, more: (seen: Seen, repo
     });
 
     more(seen, () => context.report());
+  });
+}
+
+/** A tunnel to a site that may be opened. */
+export const GOOD = { to: 'good.example.com:443', name: 'good.example.com' } as const;
+
+/** The tests of other programs than a browser, the same for each proxy that opens TLS. */
+export function testOpenedTls(context: TourWorld, proxy: () => Way): void {
+  const curl = (...words: string[]): Promise<Result> => curlThrough(proxy(), ...words);
+
+  test('another program on the host is judged by URL and method, over TLS and without', async () => {
+    for (const origin of [HOME, 'http://good.example.com']) {
+      expect(await curl(`${origin}/ok?q=%41#x`)).toMatchObject({ code: 0, status: 200 });
+      expect(await curl(`${origin}/denied`)).toMatchObject({ code: 0, status: 403 });
+      expect(await curl('-d', 'x', `${origin}/ok`)).toMatchObject({ status: 403 });
+      expect(await curl('-d', 'x', `${origin}/write`)).toMatchObject({ status: 200 });
+      expect(await curl('-L', `${origin}/go?status=307&to=/denied`)).toMatchObject({ status: 403 });
+    }
+    expect(context.judge.asked).toContain(`GET ${HOME}/ok?q=%41`);
+    expect(context.judge.asked).toContain('POST http://good.example.com/ok');
+    expect(wronglyReached(context.internet.reached)).toEqual([]);
+  });
+
+  test.each(['127.0.0.1', '[::1]', '[::ffff:10.0.0.5]', '169.254.169.254', '2130706433', '0x7f.1', '127.1', '0'])(
+    'a host that is an address, %s',
+    async (host) => {
+      for (const scheme of ['http', 'https'])
+        expect((await curl('-k', `${scheme}://${host}/ok`)).status).toBeGreaterThan(399);
+      expect(context.internet.reached).toEqual([]);
+      expect(context.internet.inside).toEqual([]);
+    },
+  );
+
+  test('an address of the other family is looked at, too', async () => {
+    context.names.set('six.example.com', PUBLIC_V6);
+    expect((await curl('https://six.example.com/ok')).status).toBe(200);
+  });
+
+  test.each(['denied.example.com:443', 'denied.example.com:80', 'good.example.com:443', '10.0.0.5:443'])(
+    'a tunnel to %s inside a tunnel passes nothing on',
+    async (inner) => {
+      const before = context.internet.connections();
+      const text = get('/denied', 'denied.example.com');
+      const answer = await speakNested(proxy().port, GOOD, inner, text);
+      expect(answer).not.toMatch(/ 200 OK/);
+      expect(context.internet.connections()).toBe(before);
+      expect(context.internet.reached).toEqual([]);
+    },
+  );
+
+  test.each([
+    'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n',
+    'SSH-2.0-OpenSSH_9.2\r\n\r\n',
+    '\x00\x01\x02\x03\x04\r\n\r\n',
+    get('*', 'good.example.com'),
+    get('/ok', ''),
+  ])('what is not a request, in an opened tunnel, reaches nobody: %j', async (text) => {
+    const before = context.internet.connections();
+    await speak(proxy().port, text, GOOD);
+    expect(context.internet.connections()).toBe(before);
+  });
+
+  test('a path that looks like a host is a path', async () => {
+    await speak(proxy().port, get('//denied.example.com/', 'good.example.com'), GOOD);
+    expect(context.internet.reached.filter((line) => !line.includes('https://good.example.com//'))).toEqual([]);
   });
 }

@@ -256,6 +256,7 @@ export const FLEET_FAULTS: Readonly<Record<string, FaultPlan>> = {
   'kill primary process': { run: ({ node }) => restartAfter(node, [node.primary]) },
   'kill node': { run: ({ node }) => restartAfter(node, node.pids) },
   'restart node': { run: ({ node }) => node.restart().then(() => NOTHING), isSeamless: true },
+  'restart node cut off': { run: restartCutOff },
   'stop node and start it': { run: stopAndStart },
   'set clock': { run: setClock },
   'kill database': { run: killEngine },
@@ -284,6 +285,16 @@ export const FLEET_FAULTS: Readonly<Record<string, FaultPlan>> = {
   'forget commits, lose node': { run: forgetCommitsAndNode, isDrained: true },
   'retire node': { run: retire },
 };
+
+/** The new server cannot reach the database, and goes on with what the old one held. */
+async function restartCutOff({ node, random }: Scene): Promise<Excuse> {
+  const state = random.pick(['cut', 'stalled'] as const);
+  for (const line of node.lines) line.state = state;
+  await node.restart();
+  await sleep(random.below(1_000));
+  for (const line of node.lines) line.state = 'open';
+  return NOTHING;
+}
 
 async function stopAndStart({ node }: Scene): Promise<Excuse> {
   const end = await node.stop();

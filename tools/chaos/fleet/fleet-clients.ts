@@ -29,8 +29,8 @@ export class FleetClients {
   }
 
   /** Asks a node until stopped. */
-  join(node: ChaosNode, clients = CLIENTS_PER_NODE): void {
-    for (let i = 0; i < clients; i += 1) {
+  join(node: ChaosNode): void {
+    for (let i = 0; i < CLIENTS_PER_NODE; i += 1) {
       this.#run(new Client(node.port, this.#key, { pauseMs: PAUSE_MS, onAnswer: this.#note(node.name) }));
     }
   }

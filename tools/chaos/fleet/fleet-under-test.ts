@@ -120,7 +120,7 @@ export class FleetUnderTest {
     await this.connect();
   }
 
-  /** Makes the standby anew from the primary. */
+  /** Makes the standby again from the primary. */
   async rebuild(): Promise<void> {
     this.replication.state = 'cut';
     this.replication.target = this.primary.port;

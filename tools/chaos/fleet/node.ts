@@ -10,7 +10,7 @@ import { SqliteStore } from '../../../src/ledger/store/sqlite-store.ts';
 import { freePort } from '../../free-port.ts';
 import { activate, createInstallation, type Installation } from '../../installation.ts';
 import { removeCountersOf } from '../../remove-counters.ts';
-import { childrenOf, commandOf, leaveNothing } from '../leftovers.ts';
+import { childrenOf, commandOf, leaveNothing, processTree } from '../leftovers.ts';
 import { ServerProcess, START_DEADLINE_MS } from '../server-process.ts';
 import { Relay } from './relay.ts';
 
@@ -24,7 +24,7 @@ export interface NodeOptions {
   readonly password: string;
   /** Ports of the database servers. */
   readonly servers: readonly number[];
-  /** Of another node: all have the same. */
+  /** The ledger key of another node: all have the same. */
   readonly keyFile?: string;
   /** Its clock can be set wrong, which costs processor time; true unless told otherwise. */
   readonly hasOwnClock?: boolean;
@@ -118,11 +118,9 @@ export class ChaosNode {
 
   /** All its processes, its primary process first. */
   get pids(): number[] {
-    const of = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(of)];
-    return this.primary === 0 ? [] : of(this.primary);
+    return this.primary === 0 ? [] : processTree(this.primary);
   }
 
-  /** A number of its metrics, by the name it has there. */
   async metric(name: string): Promise<number> {
     const text = await (await fetch(`http://127.0.0.1:${this.#adminPort}/metrics`)).text();
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);

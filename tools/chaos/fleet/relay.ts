@@ -49,7 +49,7 @@ class Flow {
 }
 
 export class Relay {
-  /** Of the program that it leads to; connections that stand stay where they are. */
+  /** Port of the program that it leads to; open connections stay where they are. */
   target: number;
   /** Each way, in milliseconds. */
   delayMs = 0;

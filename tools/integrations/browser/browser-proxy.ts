@@ -1,5 +1,5 @@
 /**
- * A proxy on loopback for one guarded browser: the second wall, behind the judging of its requests. It connects only to addresses that
+ * A proxy on loopback for one guarded browser: the second wall, after the judging of its requests. It connects only to addresses that
  * the guard permits, so a name that leads inside is stopped; it opens tunnels only to origins that an allowed request was made to lately,
  * so what the browser does not show to the guard (prefetching) reaches no other site; and it judges plain HTTP itself. WebSockets have a
  * port of their own, with tunnels only to where a WebSocket was allowed: inside TLS nobody could tell one that was not judged from a request.
@@ -43,7 +43,7 @@ export interface BrowserProxyOptions {
 
 export class BrowserProxy {
   /**
-   * For the option `args` of a launch, behind any others: WebSockets go to a port of their own, everything else, loopback included, to the
+   * For the option `args` of a launch, after any others: WebSockets go to a port of their own, everything else, loopback included, to the
    * other, and what pages could make unseen requests with is turned off.
    */
   readonly args: string[];

@@ -56,14 +56,33 @@ export async function judgeRequests(any: AnySession, guard: Guard, proxy: Browse
   await session.send('Fetch.enable', { patterns: [{ urlPattern: '*' }] });
 }
 
+/** A context of a browser, as Playwright and Puppeteer both have it. */
+interface Context<P> {
+  pages(): P[] | Promise<P[]>;
+  newPage(): Promise<P>;
+}
+
 /**
- * Looks for service workers on a session of a page: those of its context, or of the profile that it was started with, also one that does
- * not run yet.
+ * Looks for service workers of a context, or of the profile that it was started with, also for one that does not run yet.
  *
  * @throws Error where there is one
  */
-export async function expectNoServiceWorker(any: AnySession): Promise<void> {
-  const session = any as Session;
+export async function expectNoServiceWorker<P extends { close(): Promise<void> }>(
+  context: Context<P>,
+  sessionOf: (page: P) => Promise<AnySession & { detach(): Promise<void> }>,
+): Promise<void> {
+  const [open] = await context.pages();
+  const page = open ?? (await context.newPage());
+  const session = await sessionOf(page);
+  try {
+    await refuseServiceWorkers(session as unknown as Session);
+  } finally {
+    await (open === undefined ? page.close() : session.detach());
+  }
+}
+
+/** @throws Error where the context of a session's page has a service worker */
+async function refuseServiceWorkers(session: Session): Promise<void> {
   // Told right after the session asks for them, also where there are none.
   const listed = new Promise<readonly { readonly scopeURL: string }[]>((resolve) => {
     const tell = ({ registrations }: { registrations: readonly { scopeURL: string }[] }): void =>

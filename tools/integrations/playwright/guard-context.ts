@@ -42,19 +42,7 @@ async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy 
   await judgeRequests(await browser.newBrowserCDPSession(), guard, proxy);
   const contexts = browser.contexts();
   await emptyPages(contexts);
-  await Promise.all(contexts.map(expectNoneIn));
-}
-
-/** Fails where a context has a service worker. */
-async function expectNoneIn(context: BrowserContext): Promise<void> {
-  const [open] = context.pages();
-  const page = open ?? (await context.newPage());
-  const session = await context.newCDPSession(page);
-  try {
-    await expectNoServiceWorker(session);
-  } finally {
-    await (open === undefined ? page.close() : session.detach());
-  }
+  await Promise.all(contexts.map((one) => expectNoServiceWorker(one, (page) => one.newCDPSession(page))));
 }
 
 /** A WebSocket is judged as a write; only then the page's own connection is made. */

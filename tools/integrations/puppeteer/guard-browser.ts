@@ -2,7 +2,7 @@
  * Puts a browser that Puppeteer drives under the guard. Puppeteer cannot hold a WebSocket until it is judged, so there are none: the
  * browser's proxy has a port for them that leads nowhere.
  */
-import type { Browser, BrowserContext, CDPSession } from 'puppeteer-core';
+import type { Browser, CDPSession } from 'puppeteer-core';
 import type { Guard } from '../../../src/guard/guard.ts';
 import type { BrowserProxy } from '../browser/browser-proxy.ts';
 import { expectNoServiceWorker, guardOnce, judgeRequests } from '../browser/judge-requests.ts';
@@ -29,7 +29,8 @@ export async function guardBrowser(browser: Browser, guard: Guard, { proxy }: Gu
     const session = await sessionOf(browser);
     await judgeRequests(session, guard, proxy);
     await Promise.all((await browser.pages(true)).map((page) => page.goto('about:blank')));
-    await Promise.all(browser.browserContexts().map(expectNoneIn));
+    const contexts = browser.browserContexts();
+    await Promise.all(contexts.map((one) => expectNoServiceWorker(one, (page) => page.createCDPSession())));
   });
 }
 
@@ -41,17 +42,5 @@ async function sessionOf(browser: Browser): Promise<CDPSession> {
     const text =
       'guardBrowser: only Chromium driven by CDP can be guarded, not Firefox nor what is driven by WebDriver BiDi';
     throw new Error(text, { cause });
-  }
-}
-
-/** Fails where a context has a service worker. */
-async function expectNoneIn(context: BrowserContext): Promise<void> {
-  const [open] = await context.pages();
-  const page = open ?? (await context.newPage());
-  const session = await page.createCDPSession();
-  try {
-    await expectNoServiceWorker(session);
-  } finally {
-    await (open === undefined ? page.close() : session.detach());
   }
 }

@@ -114,7 +114,7 @@ def is_public_address(text: str) -> bool:
     except ValueError:
         return False
     if address.version == 6:
-        # ISATAP carries an IPv4 address behind the interface identifier 0:5efe or 200:5efe.
+        # ISATAP carries an IPv4 address after the interface identifier 0:5efe or 200:5efe.
         isatap = (int(address) >> 32) & 0xFDFFFFFF == 0x00005EFE
         if "%" in text or isatap or address not in _UNICAST:
             return False
@@ -606,7 +606,7 @@ class _NameLookup(threading.Thread):
 
 
 class _Channel:
-    """A connection to pagegate whose every wait ends at a deadline: http.client's own time limit starts anew with each packet."""
+    """A connection to pagegate whose every wait ends at a deadline: http.client's own time limit starts again with each packet."""
 
     def __init__(self, opened: socket.socket, deadline: float) -> None:
         self._opened = opened

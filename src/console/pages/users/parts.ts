@@ -1,8 +1,9 @@
 /** What the pages of users have in common. */
+import { sessionActor } from '../../sign-in.ts';
 import type { Session } from '../../store/sessions.ts';
 import { type Html, html, type Value } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
-import type { SignedVisit } from '../../web/route.ts';
+import type { Notice, SignedVisit } from '../../web/route.ts';
 import { emptyState, moment, table } from '../../web/widgets.ts';
 
 /** Where each was begun and since when, with a button that ends it; `who` is asked for where they are of several. */
@@ -34,6 +35,18 @@ export function sessionTable(
     titles.map((title) => ({ title })),
     rows,
   );
+}
+
+/** Ends a session that a form named, notes who did it, and says so; `describe` says which one it was. */
+export function endSession(
+  { app, session }: SignedVisit,
+  one: Session | undefined,
+  describe: (one: Session) => string,
+): Notice {
+  if (one === undefined) return { tone: 'good', text: 'This session had ended already.' };
+  app.store.sessions.end(one.hash);
+  app.store.events.note(sessionActor(session), 'session.end', `${sessionActor(one)} from ${one.address}`);
+  return { tone: 'good', text: `The session ${describe(one)} has ended.` };
 }
 
 /** Where whoever acts has a password, it is asked for once more. */

@@ -18,8 +18,7 @@ function nextOf({ app, query, form: fields }: Visit): string {
 function signInPage(visit: Visit, problem?: string): Page {
   const base = visit.app.config.console.base_path;
   const next = html`<input type="hidden" name="next" value="${visit.query.get('next') || visit.form.get('next')}">`;
-  const body = html`${problem !== undefined && html`<div class="notice bad" role="alert"><p>${problem}</p></div>`}
-<div class="columns"><section aria-labelledby="staff"><h2 id="staff">Operators and viewers</h2>
+  const body = html`<div class="columns"><section aria-labelledby="staff"><h2 id="staff">Operators and viewers</h2>
 ${form(
   `${base}sign-in`,
   visit.csrf,
@@ -37,7 +36,7 @@ ${form(
   'stack',
 )}
 <p class="hint">Shows the account that the key belongs to: its plan, its usage, its keys.</p></section></div>`;
-  return { kind: 'page', title: 'Sign in', body, status: problem === undefined ? 200 : 403 };
+  return { kind: 'page', title: 'Sign in', body, ...(problem !== undefined && { problem, status: 403 }) };
 }
 
 /** A user's name, as a phone or a habit may write it. */

@@ -7,7 +7,7 @@ import type { Notice } from '../../web/route.ts';
 export interface UserActionInput {
   readonly users: Users;
   readonly user: User;
-  /** Of who acts. */
+  /** Name of the operator who makes the change. */
   readonly session: Session;
   /** The address of a link with this token. */
   readonly linkOf: (token: string) => string;
@@ -18,7 +18,7 @@ export interface UserAction {
   readonly id: string;
   readonly title: string;
   readonly isDangerous?: boolean;
-  /** Whether who acts has to give the own password: for whatever changes who may sign in, and as what. */
+  /** Whether the operator must enter their own password: for whatever changes who may sign in, and with which role. */
   readonly needsPassword: boolean;
   /** Whether the user is no operator afterwards: one has to be left. */
   readonly endsOperator?: boolean;

@@ -5,9 +5,10 @@ import { isCurrent, sessionActor, withPresentPassword } from '../../sign-in.ts';
 import { ROLES, type UserRole } from '../../store/roles.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { User } from '../../store/users.ts';
-import { ADDRESS_FACT } from '../../users.ts';
+import { ADDRESS_FACT, linkAt } from '../../users.ts';
 import { type Html, html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
+import { findForm, PAGE_SIZE, pager } from '../../web/pager.ts';
 import { HttpRefusal } from '../../web/request.ts';
 import {
   type Notice,
@@ -19,11 +20,10 @@ import {
   type Route,
   type SignedVisit,
 } from '../../web/route.ts';
-import { count, facts, mark, moment, table } from '../../web/widgets.ts';
+import { count, emptyState, facts, mark, moment, table } from '../../web/widgets.ts';
 import { redirectWithNotice } from '../accounts.ts';
-import { presentField, sessionTable } from './parts.ts';
+import { endSession, presentField, sessionTable } from './parts.ts';
 import { invited, USER_ACTIONS, type UserAction } from './user-actions.ts';
-import { GONE } from './you.ts';
 
 const SHOWN = LIMITS.consoleSessionsShown.value;
 
@@ -36,20 +36,23 @@ async function currentOf({ app }: SignedVisit, sessions: readonly Session[]): Pr
   return current;
 }
 
-function userTable({ app }: SignedVisit, sessions: readonly Session[]): Html {
+function userTable({ app, query }: SignedVisit, sessions: readonly Session[]): Html {
   const base = app.config.console.base_path;
+  const address = `${base}users`;
+  const all = app.store.users.list();
+  const found = all.filter(({ name }) => name.includes(query.get('q').toLowerCase()));
+  const behind = found.filter(({ name }) => name > query.get('after'));
+  const users = behind.slice(0, PAGE_SIZE);
   const open = new Map<string, number>();
   for (const { role, name } of sessions) if (role !== 'account') open.set(name, (open.get(name) ?? 0) + 1);
-  const rows = app.store.users
-    .list()
-    .map(({ name, role, hasPassword, signedInAt, createdAt }) => [
-      html`<a href="${base}users/${pathSegment(name)}">${name}</a>`,
-      roleMark(role),
-      hasPassword ? 'yes' : 'no, links alone',
-      signedInAt === null ? 'never' : moment(signedInAt),
-      count(open.get(name) ?? 0),
-      moment(createdAt),
-    ]);
+  const rows = users.map(({ name, role, hasPassword, signedInAt, createdAt }) => [
+    html`<a href="${base}users/${pathSegment(name)}">${name}</a>`,
+    roleMark(role),
+    hasPassword ? 'yes' : 'no, links alone',
+    signedInAt === null ? 'never' : moment(signedInAt),
+    count(open.get(name) ?? 0),
+    moment(createdAt),
+  ]);
   const columns = [
     { title: 'User' },
     { title: 'Role' },
@@ -58,7 +61,10 @@ function userTable({ app }: SignedVisit, sessions: readonly Session[]): Html {
     { title: 'Open sessions', isNumber: true },
     { title: 'Added' },
   ];
-  return table('Users', columns, rows);
+  const place = { last: users.at(-1)?.name, total: found.length, isLast: behind.length <= PAGE_SIZE };
+  return html`${all.length > PAGE_SIZE && findForm(address, query)}
+${rows.length === 0 ? emptyState('No user has this in the name, or there are no further ones.') : table('Users', columns, rows)}
+${pager(address, query, 'users', place)}`;
 }
 
 function addForm(visit: SignedVisit): Html {
@@ -90,14 +96,13 @@ async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
         ? html`<a href="${base}accounts/${pathSegment(name)}">${name}</a> <span class="role">account, key ${keyId}</span>`
         : html`<a href="${base}users/${pathSegment(name)}">${name}</a> <span class="role">${role}</span>`,
   });
-  const body = html`${problem !== undefined && html`<div class="notice bad" role="alert"><p>${problem.message}</p></div>`}
-${userTable(visit, all)}
+  const body = html`${userTable(visit, all)}
 ${addForm(visit)}
 <section aria-labelledby="sessions"><h2 id="sessions">Open sessions</h2>${sessions}${
     all.length > SHOWN &&
     html`<p class="hint">${count(SHOWN)} of ${count(all.length)}: those that were used last. The page of a user has all of the user's own.</p>`
   }</section>`;
-  return { kind: 'page', title: 'Users', body, ...(problem === undefined ? {} : { status: problem.status }) };
+  return { kind: 'page', title: 'Users', body, ...(problem && { problem: problem.message, status: problem.status }) };
 }
 
 /** The address of a link as this browser has the console, which may be behind a proxy. */
@@ -106,7 +111,7 @@ const linkOf =
   (token: string): string => {
     const { base_path } = app.config.console;
     const address = origin === undefined ? app.store.fact(ADDRESS_FACT) : origin + base_path;
-    return `${String(address)}sign-in/link?token=${token}`;
+    return linkAt(String(address), token);
   };
 
 async function add(visit: SignedVisit): Promise<Reply> {
@@ -201,23 +206,23 @@ async function act(visit: SignedVisit): Promise<Redirect> {
 }
 
 /** Ends one session, of a user or of an account, and goes back to the page that listed it. */
-function endSession({ app, params, session, form: fields }: SignedVisit): Redirect {
-  const { sessions, events } = app.store;
+function endListed(visit: SignedVisit): Redirect {
+  const { app, params, form: fields } = visit;
   const to = params['name'] === undefined ? '/users' : `/users/${pathSegment(params['name'])}`;
-  const one = sessions.get(fields.get('session'));
-  if (one === undefined) return { kind: 'redirect', to, notice: GONE };
-  sessions.end(one.hash);
-  const text = `${sessionActor(one)} from ${one.address}`;
-  events.note(sessionActor(session), 'session.end', text);
-  return { kind: 'redirect', to, notice: { tone: 'good', text: `The session of ${text} has ended.` } };
+  const one = app.store.sessions.get(fields.get('session'));
+  return {
+    kind: 'redirect',
+    to,
+    notice: endSession(visit, one, (its) => `of ${sessionActor(its)} from ${its.address}`),
+  };
 }
 
 export const USER_ROUTES: readonly Route[] = [
   { method: 'GET', path: '/users', roles: OPERATOR, handle: (visit) => list(visit) },
   { method: 'POST', path: '/users', roles: OPERATOR, handle: add },
-  { method: 'POST', path: '/users/end-session', roles: OPERATOR, handle: endSession },
+  { method: 'POST', path: '/users/end-session', roles: OPERATOR, handle: endListed },
   { method: 'GET', path: '/users/:name', roles: OPERATOR, handle: show },
-  { method: 'POST', path: '/users/:name/end-session', roles: OPERATOR, handle: endSession },
+  { method: 'POST', path: '/users/:name/end-session', roles: OPERATOR, handle: endListed },
   { method: 'GET', path: '/users/:name/:action', roles: OPERATOR, handle: confirm },
   { method: 'POST', path: '/users/:name/:action', roles: OPERATOR, handle: act },
 ];

@@ -16,7 +16,7 @@ import {
   STAFF,
 } from '../../web/route.ts';
 import { redirectWithNotice } from '../accounts.ts';
-import { presentField, sessionTable } from './parts.ts';
+import { endSession, presentField, sessionTable } from './parts.ts';
 
 function youPage(visit: SignedVisit): Page {
   const { session, csrf, app } = visit;
@@ -57,17 +57,11 @@ function setPassword({ app, session, form: fields, address }: SignedVisit): Prom
 }
 
 /** Ends one of the own sessions, whatever the form says. */
-function endSession({ app, session, form: fields }: SignedVisit): Redirect {
-  const { sessions, events } = app.store;
-  const one = sessions.list(session).find(({ hash }) => hash === fields.get('session'));
-  if (one === undefined) return { kind: 'redirect', to: '/you', notice: GONE };
-  sessions.end(one.hash);
-  events.note(sessionActor(session), 'session.end', `${sessionActor(one)} from ${one.address}`);
-  return { kind: 'redirect', to: '/you', notice: { tone: 'good', text: `The session from ${one.address} has ended.` } };
+function endOwn(visit: SignedVisit): Redirect {
+  const { app, session, form: fields } = visit;
+  const one = app.store.sessions.list(session).find(({ hash }) => hash === fields.get('session'));
+  return { kind: 'redirect', to: '/you', notice: endSession(visit, one, ({ address }) => `from ${address}`) };
 }
-
-/** What is said where a session that was to be ended has ended by itself. */
-export const GONE: Notice = { tone: 'good', text: 'This session had ended already.' };
 
 function signOutOthers({ app, session }: SignedVisit): Reply {
   const ended = app.store.sessions.endOthers(session);
@@ -79,6 +73,6 @@ function signOutOthers({ app, session }: SignedVisit): Reply {
 export const YOU_ROUTES: readonly Route[] = [
   { method: 'GET', path: '/you', roles: EVERY_ROLE, handle: youPage },
   { method: 'POST', path: '/you/password', roles: STAFF, handle: setPassword },
-  { method: 'POST', path: '/you/end-session', roles: EVERY_ROLE, handle: endSession },
+  { method: 'POST', path: '/you/end-session', roles: EVERY_ROLE, handle: endOwn },
   { method: 'POST', path: '/you/sign-out-others', roles: EVERY_ROLE, handle: signOutOthers },
 ];
