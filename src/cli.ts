@@ -65,7 +65,8 @@ async function main(argv: readonly string[]): Promise<void> {
 function usageFailure({ code, message }: CommanderError): PagegateError {
   // Without a command the help is shown, and the error has no words of its own.
   if (code === 'commander.help') return new PagegateError('usage', 'A command is missing.');
-  return new PagegateError('usage', message.replace(/^error: /, ''));
+  // A suggestion stands on a line of its own; a failure is one line.
+  return new PagegateError('usage', message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, ' '));
 }
 
 if (import.meta.main) await main(process.argv.slice(2));

@@ -210,7 +210,8 @@ const REQUESTS = table({
   ledger_unavailable: {
     status: 503,
     exit: EXIT.environment,
-    message: 'The ledger cannot be used, and nothing is served uncharged; retry with exponential backoff.',
+    message:
+      'The ledger cannot be used, and nothing is served uncharged; clients retry with exponential backoff, operators run "pagegate doctor".',
   },
   shutting_down: {
     status: 503,
@@ -353,13 +354,17 @@ const REFRESHES = table({
   nothing_to_roll_back: {
     exit: EXIT.negative,
     message:
-      'Every older generation that is kept was rolled back before; refresh from an older drop with --rollback instead.',
+      'No older generation is kept that was not rolled back before; refresh from an older drop with --rollback instead.',
   },
 });
 
 /** The configuration, the server process and what it serves. */
 const CONFIGURATION = table({
-  config_unreadable: { exit: EXIT.bad_input, message: 'The configuration file cannot be read.' },
+  config_unreadable: {
+    exit: EXIT.bad_input,
+    message:
+      'The configuration file cannot be read; check the path, and let this user read the file and enter the folders above it.',
+  },
   config_invalid: {
     exit: EXIT.bad_input,
     message: 'The configuration is not valid; docs/configuration.md lists every setting.',
@@ -393,7 +398,11 @@ const CONFIGURATION = table({
     message:
       'The decision log cannot be written, and lines are dropped until it can; free its disk, or make its folder belong to the user of the server.',
   },
-  server_not_running: { exit: EXIT.negative, message: 'No server answers on the socket of this state directory.' },
+  server_not_running: {
+    exit: EXIT.negative,
+    message:
+      'No server answers on the socket of this state directory; start it with "pagegate serve", or name its configuration with --config.',
+  },
   server_busy: {
     exit: EXIT.busy,
     message: 'The running server has too many commands at once, or is shutting down; try again in a moment.',
@@ -407,7 +416,11 @@ const CONFIGURATION = table({
     message:
       'This user may not open the socket of the server; run the command as the user of the server, or as a member of its group.',
   },
-  server_running: { exit: EXIT.busy, message: 'Another server already runs on this state directory.' },
+  server_running: {
+    exit: EXIT.busy,
+    message:
+      'Another server already runs on this state directory; stop that one first ("pagegate drain"), or replace it with "pagegate restart".',
+  },
   restart_busy: {
     exit: EXIT.busy,
     message:

@@ -179,7 +179,13 @@ async function issue(options: IssueOptions): Promise<void> {
   const pem = readKeyFile(options.key, 'bad_license_key');
   const terms = { licensee: options.licensee, dataset: options.dataset, entitlement };
   const id = options.id === undefined ? {} : { licenseId: options.id };
-  process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName, options.key));
+  try {
+    process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName, options.key));
+  } catch (error) {
+    // No license was read: what does not fit came from the command line.
+    if (error instanceof PagegateError && error.code === 'bad_license') throw new PagegateError('usage', error.what);
+    throw error;
+  }
 }
 
 function print(license: License, options: TrustOptions, note?: string): void {

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
-import { counted } from '../counted.ts';
+import { counted, withCommas } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
 import type { LedgerFacts } from '../ledger/check.ts';
 import type { GenerationReport } from '../refresh/store.ts';
@@ -90,8 +90,8 @@ async function checkStore(config: Config): Promise<CheckOutcome> {
   const needed = buildNeeds(served);
   if (bavail * bsize >= needed) return ok(found);
   return warning(
-    `${bavail * bsize} bytes are free`,
-    `The next refresh may need ${needed}: free some, or keep fewer generations.`,
+    `${counted(bavail * bsize, 'byte')} free`,
+    `The next refresh may need ${withCommas(needed)}: free some, or keep fewer generations.`,
   );
 }
 

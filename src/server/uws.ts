@@ -34,7 +34,14 @@ export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
   Object.assign(process.env, ENVIRONMENT);
   const require = createRequire(import.meta.url);
-  const problem = isGlibcOlder() ? loadCompatible(require) : '';
+  const { platform, arch, version, versions } = process;
+  const host = `Node.js ${version} on ${platform} ${arch}, glibc ${glibcVersion() ?? 'none'}`;
+  const binary = join(dirname(require.resolve('uWebSockets.js')), `uws_${platform}_${arch}_${versions.modules}.node`);
+  if (!existsSync(binary)) {
+    const advice = 'start the program with src/pagegate, which brings the Node.js that it needs';
+    throw new PagegateError('transport_unavailable', `${host}: there is no ${binary}; ${advice}.`);
+  }
+  const problem = isGlibcOlder() ? loadCompatible(require, binary) : '';
   try {
     loaded = require('uWebSockets.js') as Uws;
     // Without this every answer has a header with the transport's name and version. The call is not in its types.
@@ -42,10 +49,7 @@ export function loadUws(): Uws {
     return loaded;
   } catch (cause) {
     const first = cause instanceof Error ? (cause.message.split('\n').at(-1) ?? '') : String(cause);
-    const glibc = glibcVersion() ?? 'none';
-    const what =
-      `Node.js ${process.version} on ${process.platform} ${process.arch}, glibc ${glibc}: ${first}. ${problem}`.trim();
-    throw new PagegateError('transport_unavailable', what, { glibc }, { cause });
+    throw new PagegateError('transport_unavailable', `${host}: ${first}. ${problem}`.trim(), {}, { cause });
   }
 }
 
@@ -62,10 +66,8 @@ function isGlibcOlder(): boolean {
 }
 
 /** Puts the copy that the install step made for older hosts where the package looks for its binary. Returns what is wrong, or ''. */
-function loadCompatible(require: NodeJS.Require): string {
-  const name = `uws_${process.platform}_${process.arch}_${process.versions.modules}`;
-  const original = join(dirname(require.resolve('uWebSockets.js')), `${name}.node`);
-  const compatible = join(dirname(original), `${name}.glibc-compat.node`);
+function loadCompatible(require: NodeJS.Require, original: string): string {
+  const compatible = original.replace(/\.node$/, '.glibc-compat.node');
   if (!existsSync(compatible)) return `This host needs the adapted copy ${compatible}; "make install" makes it.`;
   const module = new Module(original);
   try {

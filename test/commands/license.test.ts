@@ -99,4 +99,13 @@ describe('license issue', () => {
       stderr: expect.stringContaining('Key "config.json": it holds no private key in PEM ('),
     });
   });
+
+  it('with a day that does not exist is a wrong command line: no license was read', async () => {
+    const terms = ['--key', 'v.private.pem', '--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web'];
+    const { status, stderr } = await pagegateHere(['license', 'issue', ...terms, '--refreshes-until', '2027-13-30'], {
+      cwd: folder,
+    });
+    expect(status).toBe(2);
+    expect(stderr).toMatch(/see --help\. refreshes_until: expected a date .*, got "2027-13-30"\. \[usage\]/);
+  });
 });

@@ -195,6 +195,9 @@ describe('a command line that is not understood, with --json', () => {
 
   it.each([
     ['a command that is not known', ['bogus'], "unknown command 'bogus'"],
+    ['a command with a slip', ['servee'], "unknown command 'servee' (Did you mean serve?) ["],
+    ['an option with a slip', ['status', '--confg', 'x'], "unknown option '--confg' (Did you mean --config?) ["],
+    ['an option that ends like a suggestion', ['--x\n(Did you mean y?)'], "unknown option '--x\\x0a(Did you mean y?)'"],
     ['an option without its value', ['status', '--config'], "option '--config <file>' argument missing"],
     ['an argument that is missing', ['diff'], "missing required argument 'before'"],
     ['a value that does not fit', ['prune', '--keep', '0'], "option '--keep <n>' argument '0' is invalid. It must be"],

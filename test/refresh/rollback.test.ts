@@ -226,7 +226,8 @@ describe('a rollback', () => {
 
   test('is refused where nothing older is kept, and for a number that is not kept', async () => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
-    expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
+    const refused = rollback({ store: bench.store }, fakeSteps());
+    await expect(refused).rejects.toThrow(/^No older generation is kept that was not rolled back before/);
     expect(await codeOf(rollback({ store: bench.store, to: 9 }, fakeSteps()))).toBe('generation_missing');
   });
 

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
@@ -97,4 +98,15 @@ describe('TLS: what the library does not take is refused with a code', () => {
       expect.objectContaining({ code: 'tls_unusable', message: expect.stringContaining('key of this kind') }),
     );
   });
+});
+
+it('a Node.js that the transport has no binary for is told to start another way', () => {
+  const other = 'data:text/javascript,Object.defineProperty(process.versions, "modules", { value: "999" })';
+  const load = `import { loadUws } from ${JSON.stringify(new URL('../../src/server/uws.ts', import.meta.url))}; loadUws();`;
+  const { status, stderr } = spawnSync(process.execPath, ['--import', other, '--input-type=module', '-e', load], {
+    encoding: 'utf8',
+  });
+  expect(status).toBe(1);
+  expect(stderr).toMatch(/there is no \S+_999\.node; start the program with src\/pagegate, which brings the Node\.js/);
+  expect(stderr).not.toContain('make install');
 });
