@@ -4,11 +4,12 @@ import { describe, expect, it } from 'vitest';
 import { hostileForms } from '../evasion/hostile-urls.ts';
 import { licenseePolicy, shipped } from './support.ts';
 
-const page = readFileSync(new URL('../../docs/verdict.md', import.meta.url), 'utf8');
+const textOf = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
+const page = textOf('verdict.md');
 
 /** The rows of the table under a heading, cell by cell. */
-function rowsOf(heading: string): string[][] {
-  const section = page.split(`### ${heading}\n`)[1]?.split(/\n#{2,3} /)[0] ?? '';
+function rowsOf(heading: string, text = page): string[][] {
+  const section = text.split(new RegExp(`^#{2,3} ${heading}\n`, 'm'))[1]?.split(/\n#{2,3} /)[0] ?? '';
   return section
     .split('\n')
     .filter((line) => line.startsWith('|') && !/^\|[-:|]+\|$/.test(line))
@@ -43,16 +44,16 @@ describe('docs/verdict.md', () => {
     expect(listed).toEqual(shippedGroups);
   });
 
-  it('counts the hostile URLs that are tried, by class', () => {
-    const listed = rowsOf('Evasion').map((cells) => cells.join(' '));
-    const { classes } = hostileForms(licenseePolicy({}, 'open').document);
-    const count = (forms: readonly string[]): string => forms.length.toLocaleString('en-US');
-    expect(listed).toEqual(Object.entries(classes).map(([name, forms]) => `${name} ${count(forms)}`));
-  });
-
   it('shows a policy file that is valid', () => {
     const example = /```json\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
     const policy = licenseePolicy(JSON.parse(example));
     expect(policy.document.allow.map((entry) => entry.id)).toEqual(['crm']);
   });
+});
+
+it('docs/evaluation.md counts the hostile URLs that are tried, by class', () => {
+  const listed = rowsOf('Evasion', textOf('evaluation.md')).map((cells) => cells.join(' '));
+  const { classes } = hostileForms(licenseePolicy({}, 'open').document);
+  const count = (forms: readonly string[]): string => forms.length.toLocaleString('en-US');
+  expect(listed).toEqual(Object.entries(classes).map(([name, forms]) => `${name} ${count(forms)}`));
 });

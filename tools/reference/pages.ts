@@ -19,6 +19,9 @@ export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/vocabulary.md': vocabularyTables,
 };
 
+/** The page whose tables take seconds to make, because every labelled URL is judged for them (`evaluation.ts`). */
+export const EVALUATION_PAGE = 'docs/evaluation.md';
+
 /** A page with its tables generated again. Throws if a table's place is missing. */
 export async function renewed(text: string, tables: Tables): Promise<string> {
   let result = text;
