@@ -1,9 +1,9 @@
 /** `pagegate serve`: the server, until it is told to stop. */
 import type { Command } from 'commander';
-import { EXIT } from '../errors.ts';
 import type { RunningServer, ServerProgram } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
 import { printLine, sentence } from './shared/output.ts';
+import { stopAtFirst } from './shared/stop-signals.ts';
 import { tolerateLostOutput } from './shared/streams.ts';
 
 interface ServeFlags extends ConfigFlags {
@@ -103,13 +103,12 @@ async function serve(flags: ServeFlags): Promise<void> {
   const { findPredecessor, startServer } = await import('../server/server.ts');
   const { checkConsole, ConsoleProcess, WarningLog } = await import('../console/start.ts');
   const predecessor = findPredecessor();
-  let asked = 0;
-  const stop = (): void => {
-    asked += 1;
-    if (asked > 1) process.exit(EXIT.interrupted);
+  let isStopping = false;
+  const stop = stopAtFirst(() => {
+    isStopping = true;
     // Asked during the start, it stops as soon as it has started.
     void running?.stop();
-  };
+  });
   process.on('SIGINT', stop);
   process.on('SIGTERM', stop);
   const start = async () => {
@@ -123,7 +122,7 @@ async function serve(flags: ServeFlags): Promise<void> {
     throw error;
   });
   running = server;
-  if (asked > 0) return server.stop();
+  if (isStopping) return server.stop();
   // Asked during the start, which may have read the files before.
   if (reloads > 0) void server.reload();
   const status = await server.status();

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { askServer } from '../../src/server/control-socket.ts';
 import { freePort } from '../../tools/free-port.ts';
@@ -209,6 +210,8 @@ describe('pagegate serve', () => {
     process.kill((await workerPids())[0]!, 'SIGSTOP');
     server!.kill('SIGTERM');
     await expect.poll(() => output).toContain('"stopping"');
+    // Later than a wrapper would send the same signal again.
+    await sleep(1_000);
     server!.kill('SIGTERM');
     expect(await end(server!)).toEqual([130, null]);
     await expect.poll(() => pids.filter(isAlive)).toEqual([]);

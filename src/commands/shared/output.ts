@@ -3,6 +3,7 @@ import { withCommas } from '../../counted.ts';
 import { EXIT, PagegateError } from '../../errors.ts';
 import { printable, UNPRINTABLE } from '../../platform/printable.ts';
 import { type Progress, type ProgressView, percentOf } from '../../progress.ts';
+import { stopAtFirst } from './stop-signals.ts';
 import { OutputClosed, writeOut } from './streams.ts';
 
 /** The same with the line ends kept, for text of our own that quotes others. */
@@ -108,10 +109,7 @@ const ABORTING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 export async function withProgress<T>(task: (progress: ProgressLine, signal: AbortSignal) => Promise<T>): Promise<T> {
   const progress = createProgress();
   const controller = new AbortController();
-  const onSignal = (): void => {
-    if (controller.signal.aborted) process.exit(EXIT.interrupted);
-    controller.abort(new PagegateError('interrupted'));
-  };
+  const onSignal = stopAtFirst(() => controller.abort(new PagegateError('interrupted')));
   for (const name of ABORTING_SIGNALS) process.on(name, onSignal);
   try {
     return await task(progress, controller.signal);
