@@ -105,7 +105,10 @@ function isReadable(file: string, ledgerId: string): boolean {
     const old = openDatabase(file, { mustExist: true, isLocked: true });
     try {
       if (createReader(old).ledgerId() !== ledgerId)
-        throw new PagegateError('restore_refused', 'The backup is of another ledger; move the present one away first.');
+        throw new PagegateError(
+          'restore_refused',
+          `The backup is of another ledger than ${file}; move the folder ${dirname(file)} away first.`,
+        );
       old.prepare('SELECT count(*), sum(used) FROM meters').get();
       return true;
     } finally {

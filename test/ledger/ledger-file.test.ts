@@ -401,6 +401,8 @@ describe('backup and restore', () => {
     await folder.close();
     folder.loseCounters();
     expectCode(() => restore({ acceptUnknownUsage: true }), 'restore_refused');
+    rmSync(join(dirname(folder.file), 'ledger.id'));
+    expect(() => restore({ acceptUnknownUsage: true })).toThrow(`move the folder ${dirname(folder.file)} away first`);
     expect((await folder.ledger().view('acme')).quota.quota_used).toBe(64);
     expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
   });

@@ -50,6 +50,21 @@ describe('backup.sh', () => {
     for (const name of [named(3), named(4)]) expect(statSync(join(copies, name)).mode & 0o777).toBe(0o600);
   });
 
+  test.each([
+    ['no words', []],
+    ['one word', ['copies']],
+    ['four words', ['copies', '2', 'config.json', 'more']],
+  ])('with %s says how it is called, and ends with the code of a wrong command line', (_what, words) => {
+    const { status, stderr } = spawnSync(SCRIPT, words, { encoding: 'utf8', cwd: folder });
+    expect({ status, stderr }).toEqual({ status: 2, stderr: `usage: ${SCRIPT} FOLDER KEEP [CONFIG]\n` });
+  });
+
+  test('refuses a configuration whose name is empty, and does not take another one', () => {
+    const { status, stderr } = spawnSync(SCRIPT, [copies, '2', ''], { encoding: 'utf8' });
+    expect([status, present()]).toEqual([2, []]);
+    expect(stderr).toContain("option '--config <file>' is empty");
+  });
+
   test('works by a link from elsewhere', () => {
     const link = join(folder, 'pagegate-backup');
     symlinkSync(SCRIPT, link);

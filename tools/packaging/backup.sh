@@ -7,9 +7,10 @@
 # only after the new one is whole and on the disk: where the copy fails, the exit code is the command's and all that was there stays.
 set -eu
 export LC_ALL=C
-folder=${1:?"usage: $0 FOLDER KEEP [CONFIG]"}
-keep=${2:?"usage: $0 FOLDER KEEP [CONFIG]"}
-config=${3:-}
+[ $# -eq 2 ] || [ $# -eq 3 ] || { echo "usage: $0 FOLDER KEEP [CONFIG]" >&2; exit 2; }
+folder=$1
+keep=$2
+config=${3-}
 case $keep in
 '' | *[!0-9]* | 0*) echo "$0: KEEP is the number of copies to keep, from 1; got \"$keep\"" >&2; exit 2 ;;
 esac
@@ -22,7 +23,7 @@ umask 077
 rm -f "$folder"/ledger-????????T??????Z.sqlite.*.tmp
 
 copy=$folder/ledger-$(date -u +%Y%m%dT%H%M%SZ).sqlite
-"$program" account backup "$copy" ${config:+--config "$config"}
+"$program" account backup "$copy" ${3+--config "$config"}
 
 set -- "$folder"/ledger-????????T??????Z.sqlite
 surplus=$(($# - keep))
