@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vitest/config';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
@@ -18,7 +19,7 @@ class WaitingFirst extends BaseSequencer {
 }
 
 // The programs that tests start are compiled once, not at every start.
-process.env['NODE_COMPILE_CACHE'] ??= new URL('node_modules/.cache/pagegate', import.meta.url).pathname;
+process.env['NODE_COMPILE_CACHE'] ??= fileURLToPath(new URL('node_modules/.cache/pagegate', import.meta.url));
 
 export default defineConfig({
   test: {

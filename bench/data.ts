@@ -13,6 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Dataset } from '../tools/dataset/parts.ts';
 import { partsOf } from './drop-lines.ts';
 import type { BenchOptions } from './workload.ts';
@@ -20,9 +21,9 @@ import type { BenchOptions } from './workload.ts';
 const SEED = 1;
 
 /** The checkout that this bench stands in. */
-export const CHECKOUT = new URL('..', import.meta.url).pathname.replace(/\/$/, '');
+export const CHECKOUT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
-const SAMPLE_DROP = new URL('../data/sample', import.meta.url).pathname;
+const SAMPLE_DROP = fileURLToPath(new URL('../data/sample', import.meta.url));
 /** The part of the sample drop whose records have pages. */
 export const SAMPLE_PART = 'with-pages.ndjson.zst';
 
@@ -96,7 +97,7 @@ export function ndjsonSize(drop: string): number {
 
 /** Runs one of our programs to its end; its standard output is returned. */
 export function node(script: string, args: readonly string[], flags: readonly string[] = []): string {
-  const path = new URL(`../${script}`, import.meta.url).pathname;
+  const path = fileURLToPath(new URL(`../${script}`, import.meta.url));
   return execFileSync(process.execPath, [...flags, path, ...args], {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -3,6 +3,7 @@ import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ServedInstallation } from '../tools/chaos/served-installation.ts';
 import { freePort } from '../tools/free-port.ts';
 import { domainOf } from '../tools/installation.ts';
@@ -51,7 +52,7 @@ export class LoadGenerator {
     const [command = '', ...args] = [
       ...prefix,
       process.execPath,
-      new URL('./load-generator.ts', import.meta.url).pathname,
+      fileURLToPath(new URL('./load-generator.ts', import.meta.url)),
     ];
     // As JSON, a number of requests without end would arrive as none.
     this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' });
@@ -130,7 +131,7 @@ export class ForkedServer<Mode extends string> {
     writeFileSync(requestsFile, `${TARGETS.join('\n')}\n`);
     const port = await freePort();
     this.#target = { port, requestsFile, keys: [key] };
-    this.#child = fork(this.#program.pathname, [String(port), this.mode, installation.configFile]);
+    this.#child = fork(this.#program, [String(port), this.mode, installation.configFile]);
     return nextMessage<T>(this.#child);
   }
 

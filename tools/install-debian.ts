@@ -1,7 +1,8 @@
 /** Debian's packages, for programs that need them. */
 import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 
-const SCRIPT = new URL('./install-debian.sh', import.meta.url).pathname;
+const SCRIPT = fileURLToPath(new URL('./install-debian.sh', import.meta.url));
 
 /**
  * Installs the package of a program that is missing, when root. What that says goes to the error output.

@@ -4,6 +4,7 @@ import { createPrivateKey, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { signManifest } from '../src/drop/signature.ts';
@@ -11,7 +12,7 @@ import { createLicenseKey, issueLicense } from '../src/license/license.ts';
 import { VOCABULARY_NAME, VOCABULARY_VERSION } from '../src/record/vocabulary.ts';
 import { removeCountersOf } from './remove-counters.ts';
 
-export const PAGEGATE = new URL('../src/pagegate', import.meta.url).pathname;
+export const PAGEGATE = fileURLToPath(new URL('../src/pagegate', import.meta.url));
 const run = promisify(execFile);
 
 /** What tests look at in the JSON that the commands print; a failure has `error`. */

@@ -7,6 +7,7 @@ import { get as getTls } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { openLedger } from '../../src/ledger/open.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { leaveNothing, processTree } from '../../tools/chaos/leftovers.ts';
@@ -152,7 +153,7 @@ function statusOf(port: number, key: string, tls: TlsFiles | undefined): Promise
 }
 
 async function startScript(name: string, script: string, args: readonly string[]): Promise<ChildProcess> {
-  const path = new URL(script, import.meta.url).pathname;
+  const path = fileURLToPath(new URL(script, import.meta.url));
   const child = spawnPinned([process.execPath, path, ...args], { stdio: ['ignore', 'ignore', 'inherit', 'ipc'] });
   if ((await nextMessage(child)) !== 'listening') throw new Error(`${name} does not listen.`);
   return child;

@@ -1,10 +1,11 @@
 /** Debian's `wrk` beside our own load generator: another program, in C, that must come to the same figures. */
 import { execFile, spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { requireDebian } from '../../tools/install-debian.ts';
 import type { LoadReport, LoadTarget } from '../load-generator.ts';
 
-const SCRIPT = new URL('./wrk.lua', import.meta.url).pathname;
+const SCRIPT = fileURLToPath(new URL('./wrk.lua', import.meta.url));
 const run = promisify(execFile);
 
 /** Whether it can be called; where it is missing and may be installed, it is installed. */

@@ -7,6 +7,7 @@ import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { LookupFunction } from 'node:net';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { Agent, fetch as undiciFetch } from 'undici';
 import { createGuardedFetch, GuardedAgent } from '../../src/guard/fetch.ts';
@@ -62,7 +63,7 @@ function rowOf(mode: string, own: readonly Sample[], bare: readonly Sample[] | u
 }
 
 async function run({ log }: { readonly log: (line: string) => void }): Promise<BenchReport> {
-  const site = fork(new URL('../guard/site.ts', import.meta.url).pathname);
+  const site = fork(fileURLToPath(new URL('../guard/site.ts', import.meta.url)));
   const [port] = (await once(site, 'message')) as [number];
   const { installation, key } = await createBenchInstallation();
   const policyFile = allowPort(installation.configFile, port);

@@ -7,7 +7,6 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { pathToFileURL } from 'node:url';
 import { commandOf, leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
 import { LoadGenerator } from '../forked-servers.ts';
@@ -161,7 +160,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-bench-profile-'));
   leaveNothing(folder);
   const index = ensureServedIndex(options, CHECKOUT);
-  const environment = { PROFILE_DIR: folder, NODE_OPTIONS: `--import ${pathToFileURL(PROBE.pathname).href}` };
+  const environment = { PROFILE_DIR: folder, NODE_OPTIONS: `--import ${PROBE.href}` };
   const load = new LoadGenerator(pinned(LOAD_CORE));
   const fixed = await startFixed();
   const program = await startProgram({ name: 'pagegate', checkout: CHECKOUT, index, environment });

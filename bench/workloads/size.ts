@@ -2,6 +2,7 @@
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
 import { constants, createZstdCompress } from 'node:zlib';
 import { openScan } from '../../src/index/read-all.ts';
 import { readStatistics, STATISTICS_CHUNK_BYTES } from '../../src/index/statistics.ts';
@@ -29,7 +30,7 @@ async function compressedSize(drop: string, level: number): Promise<number> {
 
 /** The committed sample drop, beside its own compressed parts. */
 function addSample(rows: Record<string, Cell>[], dir: string): void {
-  const drop = new URL('../../data/sample', import.meta.url).pathname;
+  const drop = fileURLToPath(new URL('../../data/sample', import.meta.url));
   const path = join(dir, 'index-sample.pgx');
   if (!existsSync(path)) node('src/cli.ts', ['build', drop, '--out', path, '--no-rejects']);
   const scan = openScan(path);

@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Command } from 'commander';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createProgram } from '../../src/cli.ts';
@@ -11,7 +12,7 @@ import { removeCountersOf } from '../../tools/remove-counters.ts';
 import { isAlive } from '../support/processes.ts';
 import { CLI, pagegateHere } from '../support/program.ts';
 
-const SAMPLE = new URL('../../data/sample', import.meta.url).pathname;
+const SAMPLE = fileURLToPath(new URL('../../data/sample', import.meta.url));
 const DATASET = 'pagegate-sample';
 
 /** Commands that need the PostgreSQL of a fleet. */

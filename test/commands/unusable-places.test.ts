@@ -15,6 +15,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { CLI, pagegate } from '../support/program.ts';
@@ -221,7 +222,7 @@ it('a plan catalog that cannot be read is not taken for none', () => {
 });
 
 describe('a state directory that nobody uses, such as a mistyped one', () => {
-  const REFRESH = ['refresh', new URL('../../data/sample', import.meta.url).pathname, '--unsigned'];
+  const REFRESH = ['refresh', fileURLToPath(new URL('../../data/sample', import.meta.url)), '--unsigned'];
 
   it.each([
     [4, 'no_installation', ['console', 'user', 'add', 'dana', '--role', 'viewer']],
@@ -404,7 +405,7 @@ describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, 
 
 describe('a checkout in which nothing is installed', () => {
   it('is told what to do in one line', () => {
-    const launcher = new URL('../../src/pagegate', import.meta.url).pathname;
+    const launcher = fileURLToPath(new URL('../../src/pagegate', import.meta.url));
     mkdirSync(at('src'));
     copyFileSync(launcher, at('src/pagegate'));
     const { status, stderr } = spawnSync(at('src/pagegate'), ['doctor'], UNHURRIED);

@@ -4,11 +4,12 @@ import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, 
 import { request, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { answerHook } from '../../tools/integrations/hook/answer.ts';
 import { closeLater, createGuard, createJudge, KEY } from './support.ts';
 
-const HOOK = new URL('../../tools/integrations/hook/', import.meta.url).pathname;
+const HOOK = fileURLToPath(new URL('../../tools/integrations/hook/', import.meta.url));
 let folder: string;
 let keyFile: string;
 beforeAll(() => {

@@ -3,6 +3,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { parseTarget } from '../../src/domain/target.ts';
@@ -22,7 +23,7 @@ const SEED = Number(process.env['DIFFERENTIAL_SEED'] ?? 7);
 /** Questions under way at once. */
 const LANES = 32;
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 let folder: string;
 let policyFile: string;
 let server: TestServer;

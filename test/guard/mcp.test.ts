@@ -5,6 +5,7 @@ import { request } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
@@ -28,7 +29,7 @@ import {
   type Site,
 } from './support.ts';
 
-const MAIN = new URL('../../tools/integrations/mcp/main.ts', import.meta.url).pathname;
+const MAIN = fileURLToPath(new URL('../../tools/integrations/mcp/main.ts', import.meta.url));
 let folder: string;
 let keyFile: string;
 beforeAll(() => {

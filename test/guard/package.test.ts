@@ -3,13 +3,14 @@ import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { closureOf, NPM_PACKAGES, packNpm } from '../../tools/dist/npm-package.ts';
 import { allowBut, closeLater, createJudge, createSite, KEY, pathsOf } from './support.ts';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const PINNED_NODE = join(ROOT, 'node_modules/.bin/node');
 const HOST_NODE = execFileSync('/bin/sh', ['-c', 'command -v node'], { encoding: 'utf8' }).trim();
 const NPM = execFileSync('/bin/sh', ['-c', 'readlink -f "$(command -v npm)"'], { encoding: 'utf8' }).trim();

@@ -1,5 +1,6 @@
 /** The proxy that opens TLS, on Debian's mitmproxy, as shipped: real names, real ports, real certificates, a network of its own. */
 import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { createBrowser } from './network/browser.ts';
 import { curlThrough, get, type Result, speak, speakHttp2, type Way } from './network/client.ts';
@@ -155,7 +156,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
   });
 
   test('a failure of the addon, and an invalid path, let nothing pass', () => {
-    const tests = new URL('python/addon_test.py', import.meta.url).pathname;
+    const tests = fileURLToPath(new URL('python/addon_test.py', import.meta.url));
     const { status, stderr } = spawnSync('/usr/bin/python3', ['-B', '-W', 'ignore', tests], { encoding: 'utf8' });
     expect(stderr).toMatch(/Ran [3-9] tests[\s\S]*OK/);
     expect(status).toBe(0);

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/server/metric-definitions.ts';
 import { createCertificate } from '../../tools/certificate.ts';
@@ -11,9 +12,9 @@ import { putPem } from '../support/put-pem.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { createWorld, put, untilListening, type World } from './world.ts';
 
-const SHIPPED = new URL('../../tools/packaging/monitoring/', import.meta.url).pathname;
+const SHIPPED = fileURLToPath(new URL('../../tools/packaging/monitoring/', import.meta.url));
 const RULES = `${SHIPPED}alerts.yml`;
-const RULE_TESTS = new URL('monitoring/alerts.test.yml', import.meta.url).pathname;
+const RULE_TESTS = fileURLToPath(new URL('monitoring/alerts.test.yml', import.meta.url));
 const promtool = (words: readonly string[], input = ''): string =>
   execFileSync('promtool', words, { encoding: 'utf8', input, stdio: 'pipe' });
 

@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Guard } from '../../src/guard/guard.ts';
@@ -249,7 +250,7 @@ describe.skipIf(CANNOT_UNSHARE)('its Chromium policy', () => {
   let folder: string;
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'pagegate-chromium-'));
-    const policy = new URL('../../tools/integrations/browser/chromium-policy.json', import.meta.url).pathname;
+    const policy = fileURLToPath(new URL('../../tools/integrations/browser/chromium-policy.json', import.meta.url));
     // The browser gets a folder of its own in the place of /etc/chromium; the machine's stays as it is.
     const mount = `mount -t tmpfs none /etc/chromium && mkdir -p /etc/chromium/policies/managed && cp ${policy} /etc/chromium/policies/managed/`;
     const program = `#!/bin/sh\nexec unshare --mount sh -c '${mount} && exec /usr/bin/chromium "$@"' chromium "$@"\n`;

@@ -1,6 +1,7 @@
 /** The whole way: agent → a proxy → its helper → a real pagegate with a real index → origin. */
 import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../support/server.ts';
 import { curlThrough, type Way } from './network/client.ts';
@@ -132,7 +133,7 @@ describe.runIf(hasNetwork).each([
 });
 
 describe.runIf(hasNetwork)('the guard for Python', () => {
-  const program = new URL('python/open_url.py', import.meta.url).pathname;
+  const program = fileURLToPath(new URL('python/open_url.py', import.meta.url));
   const opened = useWorld({
     '/away': (_request, response) => response.writeHead(302, { location: `https://${ORIGIN}/members` }).end(),
   });

@@ -6,9 +6,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 
-export const NODE = new URL('../../node_modules/.bin/node', import.meta.url).pathname;
-export const TOOLS = new URL('../../tools/integrations/', import.meta.url).pathname;
+export const NODE = fileURLToPath(new URL('../../node_modules/.bin/node', import.meta.url));
+export const TOOLS = fileURLToPath(new URL('../../tools/integrations/', import.meta.url));
 
 const listen = (server: Server): Promise<number> =>
   new Promise((resolve) => {

@@ -3,13 +3,14 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { statePaths } from '../../src/config/paths.ts';
 import { openLedger } from '../../src/ledger/open.ts';
 import { pagegate } from '../support/program.ts';
 
-const SCRIPT = new URL('../../tools/packaging/backup.sh', import.meta.url).pathname;
+const SCRIPT = fileURLToPath(new URL('../../tools/packaging/backup.sh', import.meta.url));
 const named = (day: number): string => `ledger-203001${String(day).padStart(2, '0')}T023000Z.sqlite`;
 
 let folder: string;

@@ -6,10 +6,11 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
-const SCRIPT = new URL('../../tools/integrations/curl/pagegate-allows.sh', import.meta.url).pathname;
+const SCRIPT = fileURLToPath(new URL('../../tools/integrations/curl/pagegate-allows.sh', import.meta.url));
 const hasCurl = spawnSync('curl', ['--version']).status === 0;
 
 describe.runIf(hasCurl)('pagegate-allows.sh', () => {

@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-const TOOLS = new URL('../../tools/integrations/', import.meta.url).pathname;
+const TOOLS = fileURLToPath(new URL('../../tools/integrations/', import.meta.url));
 
 let folder: string;
 beforeAll(() => {

@@ -6,6 +6,7 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { askerOf, isAmbiguous } from '../../tools/integrations/ask-guard.ts';
 import { answerLine, parseLine, urlsToJudge } from '../../tools/integrations/squid/pagegate-acl.ts';
@@ -171,7 +172,7 @@ describe('a helper and a server', () => {
   });
 
   test('the Squid helper as a process answers each line, asks no proxy, and ends with its input', async () => {
-    const helper = new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url).pathname;
+    const helper = fileURLToPath(new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url));
     const child = spawn(
       process.execPath,
       [helper, '--server', address, '--key-file', keyFile, '--timeout-ms', '60000'],

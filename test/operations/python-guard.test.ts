@@ -1,9 +1,10 @@
 /** Runs the tests of the guard for Python, which are written in Python. They need no other program than a python3 from 3.9. */
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 
-const TESTS = new URL('../integrations/python/guard_test.py', import.meta.url).pathname;
+const TESTS = fileURLToPath(new URL('../integrations/python/guard_test.py', import.meta.url));
 const present = spawnSync('python3', ['-c', 'import sys; sys.exit(sys.version_info < (3, 9))']).status === 0;
 if (!present)
   console.warn('Not tested: tools/integrations/python, because there is no python3 from 3.9 on this machine.');

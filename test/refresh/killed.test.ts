@@ -2,12 +2,13 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { refresh } from '../../src/refresh/refresh.ts';
 import { currentGeneration, listGenerations, listLitter, removeLitter } from '../../src/refresh/store.ts';
 import { type Bench, createBench, fakeSteps } from './support.ts';
 
-const CHILD = new URL('./killed-child.ts', import.meta.url).pathname;
+const CHILD = fileURLToPath(new URL('./killed-child.ts', import.meta.url));
 const CHANGES_MAX = 100;
 
 let bench: Bench;

@@ -1,10 +1,11 @@
 /** The program as a person runs it. */
 import { type SpawnSyncOptions, type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { runCommandLine } from '../../src/cli.ts';
 
-export const CLI = new URL('../../src/cli.ts', import.meta.url).pathname;
+export const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 
 /** Runs the program with these words, in a process of its own. */
 export function pagegate(words: readonly string[], options: SpawnSyncOptions = {}): SpawnSyncReturns<string> {

@@ -4,12 +4,13 @@ import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { childrenOf, commandOf, leaveNothing } from '../../tools/chaos/leftovers.ts';
 import { activate, createInstallation, type Installation } from '../../tools/installation.ts';
 
 const run = promisify(execFile);
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BOOT_DEADLINE_MS = 120_000;
 const STATE = '/var/lib/pagegate';
 

@@ -151,3 +151,10 @@ describe('docstrings', () => {
     expect(found).toEqual([]);
   });
 });
+
+it('a path beside a file is made of its URL by fileURLToPath: `.pathname` keeps the escapes of a checkout in "Name mit Ümläuten"', () => {
+  const everywhere = ['src', 'tools', 'bench', 'test'].flatMap((folder) => sourcesUnder(folder));
+  const escaped = /import\.meta\.url\)\s*\.pathname/;
+  expect(everywhere.length).toBeGreaterThan(500);
+  expect(everywhere.filter((path) => escaped.test(textOf(path)))).toEqual([]);
+});

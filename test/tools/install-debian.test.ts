@@ -3,9 +3,10 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-const SCRIPT = new URL('../../tools/install-debian.sh', import.meta.url).pathname;
+const SCRIPT = fileURLToPath(new URL('../../tools/install-debian.sh', import.meta.url));
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-debian-'));

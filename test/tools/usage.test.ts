@@ -1,8 +1,9 @@
 /** How benches and tools answer when they are called wrongly: before anything is started or written. */
 import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const call = (...args: string[]): { status: number | null; stdout: string; stderr: string } =>
   spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8' });
 

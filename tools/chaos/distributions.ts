@@ -1,9 +1,10 @@
 /** Versions of the program side by side, with a link to the one in use, as an operator unpacks and switches them; broken ones, too. */
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { fillDistribution } from '../dist/make-dist.ts';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** What is wrong with a version: a file of it, and what becomes of a place in it. */
 export interface DistributionFault {

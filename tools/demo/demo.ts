@@ -6,12 +6,13 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { DAY_MS } from '../../src/times.ts';
 import { freePort } from '../free-port.ts';
 import { fetchesOf, showGuardedFetches, startSite } from './guard-demo.ts';
 import { QUESTIONS, type Question } from './questions.ts';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const STATE = join(ROOT, 'var/demo');
 const CONFIG = join(STATE, 'pagegate.json');
 const VENDOR_KEY = join(STATE, 'vendor/demo-vendor');

@@ -8,6 +8,7 @@ import { chmod, copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, symlink, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { fileURLToPath } from 'node:url';
 import { compatibleName, makeCompatible } from '../glibc/install.ts';
 import { readOptions } from '../options.ts';
 import { NPM_PACKAGES, packNpm } from './npm-package.ts';
@@ -15,7 +16,7 @@ import { selectFiles } from './select.ts';
 import { pack } from './tarball.ts';
 import { tryTarball } from './try-dist.ts';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 /** The oldest glibc that the transport's adapted copy serves; the copy is made for it whatever this host has. */
 const OLDEST_GLIBC = '2.36';
 

@@ -7,9 +7,10 @@ import { chmodSync, copyFileSync, cpSync, existsSync, mkdirSync, readFileSync, s
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { pack } from './tarball.ts';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 export interface NpmPackage {
   readonly name: string;

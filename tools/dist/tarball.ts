@@ -1,7 +1,8 @@
 /** Tarballs whose bytes follow from their content alone. Needs GNU tar. */
 import { execFileSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 /** Seconds since 1970 that every file of a tarball carries: those of the last commit, where there is one. */
 export function sourceDate(): string {

@@ -6,8 +6,9 @@ import { type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
-const ROOT = new URL('../../', import.meta.url).pathname;
+const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
 const run = (command: string, args: readonly string[], cwd: string): SpawnSyncReturns<string> =>
   spawnSync(command, args, { cwd, encoding: 'utf8', env: {}, timeout: 300_000 });

@@ -6,6 +6,7 @@ import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
 import { requireDebian } from '../install-debian.ts';
@@ -14,7 +15,7 @@ import { waitUntil } from '../wait-until.ts';
 import { PostgresCluster, type PostgresServer } from './postgres.ts';
 
 const HAPROXY = '/usr/sbin/haproxy';
-const HAPROXY_CONFIG = new URL('../integrations/haproxy/haproxy.cfg', import.meta.url).pathname;
+const HAPROXY_CONFIG = fileURLToPath(new URL('../integrations/haproxy/haproxy.cfg', import.meta.url));
 const NODES = ['edge-1', 'edge-2', 'edge-3'] as const;
 const LIMIT = 3_000;
 /** Short, so that the demo does not wait for a minute until a dead node counts as silent. */

@@ -7,6 +7,7 @@
 import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { glibcVersion } from '../../src/server/uws.ts';
 import { ElfError, relaxGlibcNeed } from './elf.ts';
 
@@ -81,7 +82,7 @@ export function makeCompatible(
 
 if (import.meta.main) {
   const fileName = `uws_${process.platform}_${process.arch}_${process.versions.modules}.node`;
-  const directory = new URL('../../node_modules/uWebSockets.js', import.meta.url).pathname;
+  const directory = fileURLToPath(new URL('../../node_modules/uWebSockets.js', import.meta.url));
   const outcome = makeCompatible(directory, glibcVersion(), fileName);
   const stream = outcome.status === 'failed' ? process.stderr : process.stdout;
   stream.write(`uWebSockets.js: ${outcome.message}\n`);
