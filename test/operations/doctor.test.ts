@@ -326,7 +326,7 @@ describe('the listeners', () => {
     const file = join(root, 'config.json');
     const settings = { state_dir: join(root, 'state'), server: { host: '192.0.2.7', plain_http_anywhere: true } };
     writeFileSync(file, JSON.stringify(settings));
-    const program = `${process.execPath} ${join(import.meta.dirname, '../../src/cli.ts')} doctor --config ${file}`;
+    const program = `"${process.execPath}" "${join(import.meta.dirname, '../../src/cli.ts')}" doctor --config ${file}`;
     const said = 'server.host is 192.0.2.7, which no interface of this host has';
     expect(inOwnNetwork(program).stdout).toContain(said);
     const { stdout } = inOwnNetwork(`ip route add local 192.0.2.0/24 dev lo && ${program}`);
