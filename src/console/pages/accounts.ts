@@ -58,14 +58,7 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
       moment(quota.quota_resets_at),
     ];
   });
-  const columns = [
-    { title: 'Account' },
-    { title: 'State' },
-    { title: 'Plan' },
-    { title: 'Used', isNumber: true },
-    { title: 'Share' },
-    { title: 'Resets' },
-  ];
+  const columns = ['Account', 'State', 'Plan', { numbers: 'Used' }, 'Share', 'Resets'];
   const address = `${base}accounts`;
   const body = html`${findForm(address, query)}
 ${rows.length === 0 ? emptyState(nothing(query)) : table('Accounts', columns, rows)}
@@ -148,7 +141,7 @@ async function show(visit: SignedVisit): Promise<Page> {
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
       view.keys.length === 0 ? emptyState('No key yet: subscribing a plan issues one.') : keys
     }</section>
-<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
+<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', ['When', 'Who', 'What'], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
   });
   return { kind: 'page', title: `Account ${name}`, body };
 }

@@ -110,15 +110,7 @@ async function audit(visit: SignedVisit): Promise<Page> {
     const latest = skip > 0 && html`<a class="button plain" href="${address(visit, 'audit', 0)}">Latest</a>`;
     const body = html`${filter}
 <p>Changes and sign-ins, newest first, ${SHOWN} on a page. <a href="${address(visit, 'audit.csv', 0)}">As CSV, up to ${count(EXPORTED)}</a></p>
-${
-  rows.length === 0
-    ? emptyState(nothing(visit))
-    : table(
-        'Audit',
-        titles.map((title) => ({ title })),
-        rows,
-      )
-}
+${rows.length === 0 ? emptyState(nothing(visit)) : table('Audit', titles, rows)}
 <p class="actions">${latest} ${older}</p>`;
     return { kind: 'page', title: 'Audit', body };
   } catch (error) {

@@ -66,14 +66,7 @@ function work({ app, session, csrf }: SignedVisit): Html {
       csrf,
       html`<input type="hidden" name="job" value="${running.startedMs}"><button class="plain">Stop it</button>`,
     );
-  const columns = [
-    { title: 'State' },
-    { title: 'Work' },
-    { title: 'How far, or what came of it' },
-    { title: 'Who' },
-    { title: 'Since' },
-    { title: 'Took' },
-  ];
+  const columns = ['State', 'Work', 'How far, or what came of it', 'Who', 'Since', 'Took'];
   const own = app.jobs.jobs.map(jobLine);
   const rows =
     refresh === undefined
@@ -131,12 +124,16 @@ function list(visit: SignedVisit): Page {
       ];
     })
     .reverse();
-  const columns = ['Generation', 'State', 'Data', 'Built', 'Records', 'Size', 'Beside the one before', 'Origin'].map(
-    (title) => ({
-      title,
-      isNumber: title === 'Records' || title === 'Size',
-    }),
-  );
+  const columns = [
+    'Generation',
+    'State',
+    'Data',
+    'Built',
+    { numbers: 'Records' },
+    { numbers: 'Size' },
+    'Beside the one before',
+    'Origin',
+  ];
   const litter = listLitter(indexDir).length;
   const isDropKnown = app.config.refresh.drop !== null;
   const refresh =
@@ -154,11 +151,7 @@ ${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or
       ? emptyState(
           'No drop is refused. A drop that was rolled back is listed here, and no refresh brings it again by itself.',
         )
-      : table(
-          'Drops that were rolled back',
-          [{ title: 'Was generation' }, { title: 'Revision' }, { title: 'Rolled back' }],
-          refused,
-        )
+      : table('Drops that were rolled back', ['Was generation', 'Revision', 'Rolled back'], refused)
   }</section>`;
   return { kind: 'page', title: 'Generations', body, renewSeconds: RENEW_SECONDS };
 }

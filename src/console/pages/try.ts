@@ -11,7 +11,7 @@ function layers({ explanation }: TriedVerdict): Html {
     html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
     decides ? html`<strong>decides</strong>` : reached ? 'asked' : 'not asked: decided before',
   ]);
-  return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: 'Part in it' }], rows);
+  return table('Layers', ['Layer', 'What it says', 'Part in it'], rows);
 }
 
 function record(judgment: TriedVerdict): Html {
@@ -28,7 +28,7 @@ function record(judgment: TriedVerdict): Html {
     ['Filtering categories', record.filteringCategories?.join(', ') ?? 'not known'],
     ['Page rank', record.openPageRank ?? 'not known'],
     ['Global rank', record.globalRank === undefined ? 'not known' : count(record.globalRank)],
-  ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
+  ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', ['Page type', 'URL'], rows)}`;
 }
 
 /** Only when asked for: it takes a whole policy to compile. */

@@ -53,14 +53,7 @@ function userTable({ app, query }: SignedVisit, sessions: readonly Session[]): H
     count(open.get(name) ?? 0),
     moment(createdAt),
   ]);
-  const columns = [
-    { title: 'User' },
-    { title: 'Role' },
-    { title: 'Password' },
-    { title: 'Last sign-in' },
-    { title: 'Open sessions', isNumber: true },
-    { title: 'Added' },
-  ];
+  const columns = ['User', 'Role', 'Password', 'Last sign-in', { numbers: 'Open sessions' }, 'Added'];
   const place = { last: users.at(-1)?.name, total: found.length, isLast: behind.length <= PAGE_SIZE };
   return html`${all.length > PAGE_SIZE && findForm(address, query)}
 ${rows.length === 0 ? emptyState('No user has this in the name, or there are no further ones.') : table('Users', columns, rows)}
