@@ -1,6 +1,6 @@
 /** The audit: who changed what, in the ledger and in the console. */
 import { PagegateError } from '../../errors.ts';
-import { type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
+import { type AuditEntry, type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
 import { LIMITS } from '../../limits.ts';
 import { rfc3339 } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
@@ -14,14 +14,7 @@ import { count, emptyState, moment, table } from '../web/widgets.ts';
 const SHOWN = LIMITS.consoleAudit.value;
 const EXPORTED = LIMITS.consoleAuditExport.value;
 
-interface Line {
-  readonly at: number;
-  readonly actor: string;
-  readonly action: string;
-  readonly account: string | null;
-  readonly before: string | null;
-  readonly after: string | null;
-}
+type Line = Omit<AuditEntry, 'id'>;
 
 interface Wanted extends AuditFilter {
   readonly account: string | undefined;
