@@ -68,21 +68,20 @@ function merged(some: readonly Line[], others: readonly Line[], most: number): L
 
 const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));
 
-function filterForm({ app, query }: SignedVisit): Html {
+function filterForm({ base, query }: SignedVisit): Html {
   const fields = [field(query, 'account', 'Account'), field(query, 'who', 'Who'), field(query, 'what', 'What')];
-  return html`<form class="row" action="${app.config.console.base_path}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
+  return html`<form class="row" action="${base}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
 }
 
 /** The same filter at another place of the list, or as a file. */
-function address({ app, query }: SignedVisit, page: string, skip: number): string {
+function address({ base, query }: SignedVisit, page: string, skip: number): string {
   const fields = new URLSearchParams([...query].filter(([name, value]) => name !== 'skip' && value !== ''));
   if (skip > 0) fields.set('skip', String(skip));
-  return `${app.config.console.base_path}${page}?${fields}`;
+  return `${base}${page}?${fields}`;
 }
 
-function rowOf({ app }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
-  const link =
-    account !== null && html`<a href="${app.config.console.base_path}accounts/${pathSegment(account)}">${account}</a>`;
+function rowOf({ base }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
+  const link = account !== null && html`<a href="${base}accounts/${pathSegment(account)}">${account}</a>`;
   const states =
     (before !== null || after !== null) &&
     html`<details><summary>show</summary><pre>before ${stateText(before)}

@@ -32,10 +32,10 @@ function record(judgment: TriedVerdict): Html {
 }
 
 /** Only when asked for: it takes a whole policy to compile. */
-function proposal({ app, query }: SignedVisit, judgment: TriedVerdict): Html {
+function proposal({ app, base, query }: SignedVisit, judgment: TriedVerdict): Html {
   if (query.get('propose') !== '1') {
     const asked = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
-    return html`<p class="actions"><a class="button plain" href="${app.config.console.base_path}try?${String(asked)}">Propose an entry for the policy</a></p>`;
+    return html`<p class="actions"><a class="button plain" href="${base}try?${String(asked)}">Propose an entry for the policy</a></p>`;
   }
   const { text, verdict, problem } = app.judge.propose(judgment);
   const before = judgment.explanation.verdict;
@@ -74,8 +74,7 @@ ${proposal(visit, judgment)}`;
 }
 
 async function tryUrl(visit: SignedVisit): Promise<Page> {
-  const { app, query } = visit;
-  const base = app.config.console.base_path;
+  const { app, base, query } = visit;
   const input = query.get('url').trim();
   const judge = (): Pick<Page, 'body' | 'problem'> => (input === '' ? { body: html`` } : judged(visit, input));
   const { body: found, ...rest } = query.get('propose') === '1' ? await app.proposals.take(judge) : judge();
