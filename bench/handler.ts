@@ -8,7 +8,6 @@ import { openCurrentIndex, openPolicy } from '../src/server/data-loader.ts';
 import type { ConnectionCount } from '../src/server/process/connections.ts';
 import { BurstLimiter, burstTableSizeBytes, initializeBurstTable } from '../src/server/request/burst-limit.ts';
 import { CheckHandler } from '../src/server/request/check-handler.ts';
-import { CONTENT_HEADERS } from '../src/server/request/refusal.ts';
 import { ActiveData } from '../src/server/swap/active-data.ts';
 import type { HttpRequest, HttpResponse } from '../src/server/uws.ts';
 import { type Mode, openBenchMeter } from './metering/meters.ts';
@@ -33,7 +32,7 @@ export async function openBenchHandler(
   const meter = openBenchMeter(mode, ledgerFile);
   const burstMemory = new SharedArrayBuffer(burstTableSizeBytes(config.burst));
   initializeBurstTable(burstMemory);
-  const served = new ActiveData(openCurrentIndex(config), openPolicy(config), CONTENT_HEADERS);
+  const served = new ActiveData(openCurrentIndex(config), openPolicy(config));
   const handler = new CheckHandler({
     config,
     meter,

@@ -1,11 +1,11 @@
 /** `pagegate explain`: the verdict for a URL, layer by layer, without a server, a key or a charge. */
-import { statSync } from 'node:fs';
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import type { Target } from '../domain/target.ts';
 import { PagegateError } from '../errors.ts';
 import type { Index } from '../index/read.ts';
+import { isAbsent } from '../platform/folders.ts';
 import { printable } from '../platform/printable.ts';
 import type { ExplainStep, Explanation } from '../policy/explain.ts';
 import type { Policy } from '../policy/policy.ts';
@@ -97,19 +97,11 @@ async function statedBy({ found, pageType = [], index }: ExplainFlags, policy: P
   return statedEvidence({ found: true, pages });
 }
 
-function isMissing(path: string): boolean {
-  try {
-    return statSync(path, { throwIfNoEntry: false }) === undefined;
-  } catch {
-    return false;
-  }
-}
-
 /** The index that is named or served; none where none is served yet. */
 async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
   const path = await indexPathFrom(flags);
   // Only where it is not there: one that cannot be read is a failure, not a domain that nobody has classified.
-  if (flags.index === undefined && isMissing(path)) return undefined;
+  if (flags.index === undefined && isAbsent(path)) return undefined;
   const { openIndex } = await import('../index/read.ts');
   return openIndex(path);
 }

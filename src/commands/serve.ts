@@ -49,9 +49,7 @@ export function registerServe(program: Command): void {
     .option('--decision-log', 'write one line for each verdict')
     .option('--warm', 'read the whole index into memory first, in huge pages where the kernel has them')
     .addHelpText('after', '\nExample:\n  $ pagegate serve --port 8080 --workers auto --burst-exempt 10.1.2.3')
-    .action(async (flags: ServeFlags) => {
-      await serve(flags);
-    });
+    .action(serve);
 }
 
 /** Nested as in the configuration file; what was not given stays out. */

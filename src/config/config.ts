@@ -11,7 +11,7 @@ import { readSmallFile } from '../platform/small-file.ts';
 import { readEnvironment } from './environment.ts';
 import { checkPart, checkWhole, ENVIRONMENT } from './load/check-settings.ts';
 import { mergeSettings, setSetting, type Tree, valueAt } from './load/setting-tree.ts';
-import { REMOVED_SETTINGS, settings } from './schema.ts';
+import { settings } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
 /** A configuration file is a page of JSON; what is larger is something else. */
@@ -150,19 +150,12 @@ function complete(tree: Tree, cwd: string): Config {
   return deepFreeze(config);
 }
 
-/** @throws PagegateError config_invalid for a setting that has gone */
-function refuseRemoved(tree: Tree, source: string): void {
-  const found = Object.entries(REMOVED_SETTINGS).find(([name]) => valueAt(tree, name.split('.')) !== undefined);
-  if (found !== undefined) throw new PagegateError('config_invalid', `${source}: ${found[1]}.`, { source });
-}
-
 function readConfigFile(path: string): Tree {
   const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES });
   const tree = parseDocument(bytes, 'config_invalid', path);
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
     throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });
   }
-  refuseRemoved(tree as Tree, path);
   return tree as Tree;
 }
 

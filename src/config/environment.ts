@@ -2,7 +2,7 @@
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { setSetting, type Tree } from './load/setting-tree.ts';
-import { REMOVED_SETTINGS, type Setting, settings, typesOfSetting, variableOf } from './schema.ts';
+import { type Setting, settings, typesOfSetting } from './schema.ts';
 
 /** A variable of the environment that is not a setting: who reads it, and for what. */
 interface OtherVariable {
@@ -70,8 +70,6 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   for (const [name, text] of Object.entries(env)) {
     if (!name.startsWith('PAGEGATE_') || text === undefined) continue;
     const setting = known.get(name);
-    const removed = Object.entries(REMOVED_SETTINGS).find(([one]) => name === variableOf(one.split('.')));
-    if (removed !== undefined) throw new PagegateError('config_invalid', `The environment has ${name}: ${removed[1]}.`);
     if (setting !== undefined) setSetting(tree, setting.path, parseText(setting, text));
     else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(

@@ -25,7 +25,7 @@ const SCHEMA_URL = new URL('../../data/schema/config.schema.json', import.meta.u
 export const configSchema: SettingSchema = JSON.parse(readFileSync(SCHEMA_URL, 'utf8'));
 
 /** The variable of the environment that sets what is at a path. */
-export const variableOf = (path: readonly string[]): string => `PAGEGATE_${path.join('_').toUpperCase()}`;
+const variableOf = (path: readonly string[]): string => `PAGEGATE_${path.join('_').toUpperCase()}`;
 
 function collect(schema: SettingSchema, path: readonly string[], into: Setting[]): Setting[] {
   for (const [name, child] of Object.entries(schema.properties ?? {})) {
@@ -39,13 +39,6 @@ function collect(schema: SettingSchema, path: readonly string[], into: Setting[]
 
 /** Every setting, in the order of the schema. */
 export const settings: readonly Setting[] = collect(configSchema, [], []);
-
-/** Settings of earlier versions, and what became of them. */
-export const REMOVED_SETTINGS: Readonly<Record<string, string>> = {
-  'ledger.durability':
-    'ledger.durability is gone: charges are durable before they are made, and no answer waits for the disk; remove the setting',
-  'index.poll_seconds': 'index.poll_seconds is now server.poll_seconds',
-};
 
 /** Which types a value of this setting may have. */
 export function typesOfSetting(schema: SettingSchema): readonly string[] {

@@ -167,7 +167,6 @@ export class ConsoleProcess {
   async #answer(question: PrimaryQuestion): Promise<PrimaryAnswers[PrimaryQuestion]> {
     const { server, warnings } = this.#parts;
     if (question === 'status') return server.status();
-    if (question === 'snapshot') return server.snapshot();
     if (question === 'metrics') return server.metrics();
     return question === 'samples' ? this.#sampler.samples : warnings;
   }

@@ -36,7 +36,7 @@ export interface MeterOptions {
   readonly connect?: typeof connectToWriter;
 }
 
-/** What health and metrics tell of the ledger. */
+/** What health and metrics tell of the ledger, as one worker sees it; the names are those of the JSON. */
 export interface MeterHealth {
   readonly ready: boolean;
   /** Why not, in words; empty when ready. */
@@ -44,14 +44,14 @@ export interface MeterHealth {
   /** Commits of the ledger writer. */
   readonly commits: number;
   /** How long the latest one took. */
-  readonly commitMs: number;
-  readonly walBytes: number;
+  readonly commit_ms: number;
+  readonly wal_bytes: number;
   /** Requests that wait for a reservation, in this worker. */
   readonly waiting: number;
   /** How a node follows its fleet's ledger; absent on a host of its own. */
   readonly fleet?: {
     /** Seconds since the fleet's ledger was heard. */
-    readonly staleSeconds: number;
+    readonly stale_seconds: number;
     /** Lookups that the node may spend without asking. */
     readonly held: number;
     /** Nothing is granted: the fleet's database has lost commits. */
@@ -188,15 +188,16 @@ export class Meter {
     const waiting = this.#waiting.length;
     const counters = this.#mapped?.counters;
     if (counters === undefined || counters.state === WRITER_STATE.starting)
-      return { ready: false, reason: STARTING, commits: 0, commitMs: 0, walBytes: 0, waiting };
+      return { ready: false, reason: STARTING, commits: 0, commit_ms: 0, wal_bytes: 0, waiting };
     const { commits, commitMs, walBytes } = counters.status;
     const stalled = this.#isStalled ? `The ledger writer has not answered for ${this.#timeoutMs} ms.` : '';
     const reason = counters.state === WRITER_STATE.failed ? counters.reason : this.#staleness() || stalled;
-    const health = { ready: reason === '', reason, commits, commitMs, walBytes, waiting };
+    const commit_ms = Number(commitMs.toFixed(3));
+    const health = { ready: reason === '', reason, commits, commit_ms, wal_bytes: walBytes, waiting };
     if (counters.isAlone) return health;
     const { heardMs, held, learning } = counters.fleet;
-    const staleSeconds = heardMs === 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, (this.#now() - heardMs) / 1_000);
-    return { ...health, fleet: { staleSeconds, held, learning: learning !== 0, problem: counters.reason } };
+    const stale_seconds = heardMs === 0 ? Number.MAX_SAFE_INTEGER : Math.max(0, (this.#now() - heardMs) / 1_000);
+    return { ...health, fleet: { stale_seconds, held, learning: learning !== 0, problem: counters.reason } };
   }
 
   /** Resolves when nobody waits. */

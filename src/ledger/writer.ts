@@ -66,29 +66,6 @@ export type WriterMessage =
 
 export type WriterHealth = { readonly ready: true } | { readonly ready: false; readonly reason: string };
 
-export interface LedgerWriter {
-  /** Whether charges are possible, and why not. */
-  readonly health: WriterHealth;
-  /** The accounts that have used at least 80 % of their quota, the largest share first, at most 100; some seconds old. */
-  readonly nearLimits: readonly NearLimit[];
-  /** The process id, for those who watch it; undefined between two lives. */
-  readonly pid: number | undefined;
-  /** Resolves when this ledger writer has taken its place: at once, but for one that stood by. */
-  readonly inPlace: Promise<void>;
-  /**
-   * Ends the ledger writer and leaves its place to a successor that stands by. Workers go on charging, in the same counters. One that has not
-   * ended after `limitMs` milliseconds is killed.
-   */
-  handOver(limitMs: number): Promise<void>;
-  /** Takes the place back after {@link handOver}: the successor has failed. */
-  resume(): void;
-  /**
-   * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds (5,000
-   * unless told otherwise) is killed; the next start goes on from what it left.
-   */
-  close(limitMs?: number): Promise<void>;
-}
-
 export interface WriterEvents {
   /** Called when charges become possible or impossible. */
   readonly onHealth?: (health: WriterHealth) => void;
@@ -115,8 +92,11 @@ interface Life {
   readonly firstWord: PromiseWithResolvers<void>;
 }
 
-class LedgerWriterProcess implements LedgerWriter {
+/** The ledger writer's process, as its parent sees it. */
+export class LedgerWriter {
+  /** The accounts that have used at least 80 % of their quota, the largest share first, at most 100; some seconds old. */
   nearLimits: readonly NearLimit[] = [];
+  /** Whether charges are possible, and why not. */
   health: WriterHealth = { ready: false, reason: 'The ledger writer is starting.' };
   readonly #options: LedgerWriterOptions;
   readonly #events: WriterEvents;
@@ -132,6 +112,7 @@ class LedgerWriterProcess implements LedgerWriter {
   /** That we killed it and why, as a sentence without its full stop; undefined where we did not. */
   #killedBecause: string | undefined;
 
+  /** Starts nothing yet: {@link startLedgerWriter} makes one that runs. */
   constructor(options: LedgerWriterOptions, events: WriterEvents) {
     this.#options = options;
     this.#events = events;
@@ -139,10 +120,12 @@ class LedgerWriterProcess implements LedgerWriter {
     this.#standsBy = options.standsBy ?? false;
   }
 
+  /** Resolves when this ledger writer has taken its place: at once, but for one that stood by. */
   get inPlace(): Promise<void> {
     return this.#inPlace.promise;
   }
 
+  /** The process id, for those who watch it; undefined between two lives. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -235,14 +218,23 @@ class LedgerWriterProcess implements LedgerWriter {
     this.#restartMs = Math.min(2 * this.#restartMs, RESTART_MAX_MS);
   }
 
+  /**
+   * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds is killed;
+   * the next start goes on from what it left.
+   */
   close(limitMs = CLOSE_MS): Promise<void> {
     return this.#end('stop', limitMs);
   }
 
+  /**
+   * Ends the ledger writer and leaves its place to a successor that stands by. Workers go on charging, in the same counters. One that has not
+   * ended after `limitMs` milliseconds is killed.
+   */
   handOver(limitMs: number): Promise<void> {
     return this.#end('hand_over', limitMs);
   }
 
+  /** Takes the place back after {@link handOver}: the successor has failed. */
   resume(): void {
     this.#isClosing = false;
     // The successor may need a moment to end.
@@ -299,7 +291,7 @@ export async function startLedgerWriter(
   options: LedgerWriterOptions,
   events: WriterEvents = {},
 ): Promise<LedgerWriter> {
-  const ledgerWriter = new LedgerWriterProcess(options, events);
+  const ledgerWriter = new LedgerWriter(options, events);
   try {
     await ledgerWriter.start();
   } catch (error) {

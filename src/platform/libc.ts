@@ -51,25 +51,12 @@ const MFD_CLOEXEC = 1;
 /** A hardened kernel (vm.memfd_noexec=2) wants it; one before 6.3 does not know it. */
 const MFD_NOEXEC_SEAL = 8;
 
-/** A mapped range of a file. */
-export interface MemoryMapping {
-  /** The bytes themselves; detached (of length 0) after `unmap`. */
-  readonly buffer: ArrayBuffer;
-  readonly sizeBytes: number;
-  /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
-  advise(advice: Advice, offset?: number, sizeBytes?: number): boolean;
-  /** How much of the mapping the processor reaches through huge pages now, in bytes; 0 too where the kernel does not tell. */
-  hugePagesBytes(): number;
-  /** Ends the mapping. Safe to call twice. */
-  unmap(): void;
-}
-
 /** Maps the first `sizeBytes` bytes of an open file, shared with every process that maps it. */
 export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): MemoryMapping {
   const protection = mode === 'write' ? PROT_READ | PROT_WRITE : PROT_READ;
   const address = mmap(null, sizeBytes, protection, MAP_SHARED, fd, 0) as bigint;
   if (address === MAP_FAILED) throw systemFailure('mmap', `cannot map ${sizeBytes} bytes`);
-  return new LibcMapping(address, sizeBytes);
+  return new MemoryMapping(address, sizeBytes);
 }
 
 /** Maps a file for reading and writing, shared between processes; it is created (mode 0600) and grown to the size as needed. */
@@ -118,43 +105,49 @@ export function folderAccessError(folder: string): string | undefined {
   return getSystemErrorName(-errno());
 }
 
-class LibcMapping implements MemoryMapping {
-  readonly sizeBytes: number;
+/** A mapped range of a file. */
+export class MemoryMapping {
   readonly #address: bigint;
+  readonly #sizeBytes: number;
   #buffer: ArrayBuffer | undefined;
 
+  /** @param address of the range, which is unmapped with it */
   constructor(address: bigint, sizeBytes: number) {
     this.#address = address;
-    this.sizeBytes = sizeBytes;
+    this.#sizeBytes = sizeBytes;
     this.#buffer = koffi.view(address, sizeBytes) as ArrayBuffer;
   }
 
+  /** The bytes themselves; detached (of length 0) after {@link unmap}. */
   get buffer(): ArrayBuffer {
     if (this.#buffer === undefined) throw new PagegateError('mapping_failed', 'The mapping is closed.');
     return this.#buffer;
   }
 
-  advise(advice: Advice, offset = 0, sizeBytes = this.sizeBytes - offset): boolean {
+  /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
+  advise(advice: Advice, offset = 0, sizeBytes = this.#sizeBytes - offset): boolean {
     if (this.#buffer === undefined || sizeBytes <= 0) return false;
     const start = Math.floor(offset / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
-    const end = Math.min(offset + sizeBytes, this.sizeBytes);
+    const end = Math.min(offset + sizeBytes, this.#sizeBytes);
     return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
   }
 
+  /** How much of the mapping the processor reaches through huge pages now, in bytes; 0 too where the kernel does not tell. */
   hugePagesBytes(): number {
     if (this.#buffer === undefined) return 0;
     const start = this.#address;
-    const end = start + BigInt(this.sizeBytes);
+    const end = start + BigInt(this.#sizeBytes);
     return mappedRanges()
       .filter((range) => range.start >= start && range.start < end)
       .reduce((sum, range) => sum + range.hugeBytes, 0);
   }
 
+  /** Ends the mapping. Safe to call twice. */
   unmap(): void {
     if (this.#buffer === undefined) return;
     this.#buffer.transfer();
     this.#buffer = undefined;
-    munmap(this.#address, this.sizeBytes);
+    munmap(this.#address, this.#sizeBytes);
   }
 }
 

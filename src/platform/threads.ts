@@ -23,7 +23,7 @@ interface PackedFailure {
 type Reply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
 /** What a call comes to; what can be passed without a copy is in `transfer`. */
-export interface CallResult {
+interface CallResult {
   readonly value: unknown;
   readonly transfer: ArrayBuffer[];
 }

@@ -19,7 +19,6 @@ import { pruneGenerations } from './prune.ts';
 import {
   buildingDirectory,
   commitGeneration,
-  createStore,
   type Generation,
   type GenerationReport,
   generationDirectory,
@@ -305,7 +304,6 @@ async function refreshLocked(
   startedMs: number,
 ): Promise<RefreshReport> {
   const { store } = options;
-  await createStore(store);
   await removeLitter(store);
   const generations = listGenerations(store);
   const before = generations.find((one) => one.current);

@@ -17,7 +17,6 @@ import { fromSystem, PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { renameDurable, syncPath } from '../platform/durable-files.ts';
-import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 export const REPORT_FILE = 'report.json';
@@ -170,11 +169,6 @@ export async function removeLitter(store: string): Promise<string[]> {
   const litter = listLitter(store);
   for (const path of litter) await rm(path, { recursive: true, force: true });
   return litter;
-}
-
-/** Creates the store's folders where they are missing. */
-export async function createStore(store: string): Promise<void> {
-  makeFolder(join(store, GENERATIONS), 0o755);
 }
 
 /** Gives a finished build its number; from this moment it exists. */

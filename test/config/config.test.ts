@@ -143,20 +143,6 @@ describe('environment variables', () => {
     expect(loadConfig({ env: { PAGEGATE_LEDGER_PASSWORD: 'secret' } }).server.port).toBe(8080);
   });
 
-  it.each([
-    ['index.poll_seconds', 'index.poll_seconds is now server.poll_seconds'],
-    ['ledger.durability', 'no answer waits for the disk; remove the setting'],
-  ])('a setting that is gone says what became of it: %s', (name, says) => {
-    const [section = '', key = ''] = name.split('.');
-    const variable = `PAGEGATE_${section}_${key}`.toUpperCase();
-    expect(failure(() => loadConfig({ env: { [variable]: '1' } })).message).toContain(`${variable}: `);
-    for (const load of [
-      () => loadConfig({ env: { [variable]: '1' } }),
-      () => loadConfig({ env: {}, file: file({ [section]: { [key]: 1 } }) }),
-    ])
-      expect(failure(load).message).toContain(says);
-  });
-
   it('a name that nothing reads can be told', () => {
     const env = { PAGEGATE_STATEDIR: 'x', PAGEGATE_STATE_DIR: 'x', PAGEGATE_CONFIG: 'x', PATH: 'x', PAGEGATE_A: '' };
     expect(unreadVariables(env)).toEqual(['PAGEGATE_A', 'PAGEGATE_STATEDIR']);

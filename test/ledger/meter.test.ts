@@ -307,8 +307,8 @@ describe('the write-ahead log', () => {
       folder.nowMs += 1_000;
       reserver.tick();
     }
-    expect(meter.health().walBytes).toBeGreaterThan(0);
-    expect(meter.health().walBytes).toBeLessThan(8 * 1024 * 1024);
+    expect(meter.health().wal_bytes).toBeGreaterThan(0);
+    expect(meter.health().wal_bytes).toBeLessThan(8 * 1024 * 1024);
     expect(meter.health().commits).toBeGreaterThan(4_000);
   });
 });

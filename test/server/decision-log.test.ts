@@ -142,7 +142,7 @@ describe('the files', () => {
       Array.from({ length: 10 }, (_, i) => path(i)),
     );
     expect(statSync(join(dir, 'decisions-0.ndjson')).mode & 0o777).toBe(0o600);
-    expect(log.counts).toEqual({ written: 10, dropped: 0 });
+    expect(log.counts).toEqual({ lines: 10, dropped: 0 });
   });
 
   it('takes away rights that a file had', async () => {
@@ -178,7 +178,7 @@ describe('the files', () => {
         ],
         'decisions-0.ndjson': ['2026-01-02T08:00:00.000Z', '2026-01-02T08:00:01.000Z'],
       });
-      expect(log.counts).toEqual({ written: 5, dropped: 0 });
+      expect(log.counts).toEqual({ lines: 5, dropped: 0 });
     });
 
     it('begin anew after a start, too', async () => {
@@ -220,7 +220,7 @@ describe('the files', () => {
     const log = new DecisionLog(options({ queueLines: 16 }));
     for (let i = 0; i < 100; i++) log.record(decision('https://example.com/'));
     await log.close();
-    expect(log.counts).toEqual({ written: 16, dropped: 84 });
+    expect(log.counts).toEqual({ lines: 16, dropped: 84 });
     expect(lines('decisions-0.ndjson').length).toBe(16);
   });
 
@@ -232,7 +232,7 @@ describe('the files', () => {
     await log.flush();
     log.record(decision('https://example.com/'));
     await log.close();
-    expect(log.counts).toEqual({ written: 0, dropped: 2 });
+    expect(log.counts).toEqual({ lines: 0, dropped: 2 });
     expect(failures.length).toBe(1);
   });
 });
@@ -246,7 +246,7 @@ describe('a place that cannot be written', () => {
     );
     log.begin();
     await log.flush();
-    expect([failures, log.counts]).toEqual([['decision_log_failed'], { written: 0, dropped: 0 }]);
+    expect([failures, log.counts]).toEqual([['decision_log_failed'], { lines: 0, dropped: 0 }]);
     expect(log.problem).toContain('file/log');
   });
 

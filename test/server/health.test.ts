@@ -38,7 +38,7 @@ const readinessOf = (
     supervisor: { ask: async () => ({ answers, missing }) },
     ledgerWriter: { health, nearLimits: [{ account: 'acme', used, limit: 100 }] },
     lastKnownGood: { parts: {} },
-    watch: { facts: { freeBytes: {} } },
+    watch: { freeBytes: {} },
   } as unknown as ObservedServer);
 
 const READY: Readiness = { ready: true, reasons: [], warnings: [] };

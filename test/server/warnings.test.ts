@@ -300,7 +300,7 @@ describe('the decision log', () => {
 
 describe('the disk', () => {
   it('that is nearly full is a warning', () => {
-    expect(hostWarnings({ freeBytes: { state: 2 * 1024 ** 3, decision_log: 5 * 1024 ** 2 } })).toEqual([
+    expect(hostWarnings({ state: 2 * 1024 ** 3, decision_log: 5 * 1024 ** 2 })).toEqual([
       { kind: 'disk', text: 'the disk of decision_log has 5 MiB free' },
     ]);
   });

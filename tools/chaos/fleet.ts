@@ -6,14 +6,13 @@
  * Only two faults excuse anything, and by an exact count: a node that is gone for good takes with it what it had not told, and a database
  * that forgets commits (asynchronous replication) may sell again what was granted meanwhile and no returning node knows.
  */
-import { writeFileSync } from 'node:fs';
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
 import { FLEET_FAULTS, wrongClock } from './fleet/faults.ts';
 import { FleetUnderTest } from './fleet/fleet-under-test.ts';
 import { type RoundReport, runRound } from './fleet/round.ts';
 
-const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--fault NAME] [--json FILE]
+const USAGE = `Usage: node tools/chaos/fleet.ts [--rounds 100] [--seed N] [--fault NAME]
 Faults: ${Object.keys(FLEET_FAULTS).join(' · ')}`;
 
 export interface FleetChaosOptions {
@@ -97,7 +96,7 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
 }
 
 async function main(): Promise<void> {
-  const defaults = { rounds: '100', seed: String(Date.now() % 1_000_000), fault: '', json: '' };
+  const defaults = { rounds: '100', seed: String(Date.now() % 1_000_000), fault: '' };
   const { values } = await readOptions(USAGE, defaults);
   const rounds = wholeNumber(values, 'rounds', 1);
   const seed = wholeNumber(values, 'seed', 0);
@@ -119,7 +118,6 @@ async function main(): Promise<void> {
     },
   });
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
   if (report.failures.length > 0) process.exitCode = 1;
 }
 

@@ -4,7 +4,6 @@
  * were in flight, and after a loss of power at most one block.
  */
 import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openDatabase } from '../../src/ledger/store/database.ts';
 import { blockSize } from '../../src/ledger/writer/block-size.ts';
@@ -15,7 +14,7 @@ import { commandOf } from './leftovers.ts';
 import { afterPowerLoss, takeSnapshot } from './power-loss.ts';
 import { ServedInstallation } from './served-installation.ts';
 
-const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N] [--json FILE]';
+const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N]';
 
 /** What is done to the server in a round. */
 export const METERING_FAULTS = [
@@ -292,7 +291,7 @@ export async function runOversell(options: {
 }
 
 async function main(): Promise<void> {
-  const defaults = { rounds: '1000', oversell: '1000', seed: String(Date.now() % 1_000_000), json: '' };
+  const defaults = { rounds: '1000', oversell: '1000', seed: String(Date.now() % 1_000_000) };
   const { values } = await readOptions(USAGE, defaults);
   const rounds = wholeNumber(values, 'rounds', 1);
   const times = wholeNumber(values, 'oversell', 0);
@@ -302,7 +301,6 @@ async function main(): Promise<void> {
   const oversell = await runOversell({ times });
   const report = { chaos, oversell };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
   if (chaos.failures.length + oversell.failures.length > 0) process.exitCode = 1;
 }
 

@@ -4,7 +4,6 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { openIndex } from '../../src/index/read.ts';
@@ -14,8 +13,7 @@ import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
 import { type Served, withClients } from './refresh-clients.ts';
 
-const USAGE =
-  'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000] [--json FILE]';
+const USAGE = 'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000]';
 
 export interface RefreshChaosOptions {
   /** Refreshes to end while they run. */
@@ -126,7 +124,7 @@ async function runRounds(
 }
 
 async function main(): Promise<void> {
-  const defaults = { kills: '100', seed: '1', workers: '2', domains: '2000', json: '' };
+  const defaults = { kills: '100', seed: '1', workers: '2', domains: '2000' };
   const { values } = await readOptions(USAGE, defaults);
   const options = {
     kills: wholeNumber(values, 'kills', 1),
@@ -139,7 +137,6 @@ async function main(): Promise<void> {
   };
   const report = await runRefreshChaos({ ...options, onRound });
   process.stdout.write(`\n${JSON.stringify(report, null, 2)}\n`);
-  if (values.json !== '') writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   if (report.wrong > 0 || report.failures.length > 0) process.exitCode = 1;
 }
 

@@ -22,7 +22,7 @@ import { ServerProcess } from './server-process.ts';
 import { SteadyClients } from './steady-clients.ts';
 
 const USAGE =
-  'Usage: node tools/chaos/restart.ts [--restarts 50] [--upgrades 10] [--broken 20] [--kills 100] [--packed 1] [--seed N] [--json FILE]';
+  'Usage: node tools/chaos/restart.ts [--restarts 50] [--upgrades 10] [--broken 20] [--kills 100] [--packed 1] [--seed N]';
 
 const VERSIONS = ['0.1.0', '0.2.0'] as const;
 const ACCOUNT = 'gateway';
@@ -344,7 +344,7 @@ export async function runRestarts(options: RestartOptions): Promise<RestartRepor
 
 async function main(): Promise<void> {
   const seed = String(Date.now() % 1_000_000);
-  const defaults = { restarts: '50', upgrades: '10', broken: '20', kills: '100', packed: '1', seed, json: '' };
+  const defaults = { restarts: '50', upgrades: '10', broken: '20', kills: '100', packed: '1', seed };
   const { values } = await readOptions(USAGE, defaults);
   const number = (name: 'restarts' | 'upgrades' | 'broken' | 'kills' | 'packed' | 'seed'): number =>
     wholeNumber(values, name, 0);
@@ -358,7 +358,6 @@ async function main(): Promise<void> {
     onRound: (line) => void process.stdout.write(`${line}\n`),
   });
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
-  if (values.json !== '') writeFileSync(values.json, JSON.stringify(report));
   if (report.failures.length > 0) process.exitCode = 1;
 }
 

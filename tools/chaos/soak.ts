@@ -13,7 +13,7 @@ import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { memoryMb, processTree } from './leftovers.ts';
 import { readKey, type Served, withClients } from './refresh-clients.ts';
 
-const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8] [--json FILE]';
+const USAGE = 'Usage: node tools/chaos/soak.ts [--minutes 15] [--workers 2] [--clients 8]';
 const ACCOUNT = 'soak';
 const DOMAINS = 5_000;
 const EVENT_EVERY_MS = 7_000;
@@ -212,7 +212,7 @@ async function runEvents(place: Installation, served: Served, options: SoakOptio
 }
 
 async function main(): Promise<void> {
-  const { values } = await readOptions(USAGE, { minutes: '15', workers: '2', clients: '8', json: '' });
+  const { values } = await readOptions(USAGE, { minutes: '15', workers: '2', clients: '8' });
   const minutes = Number(values.minutes);
   if (!(minutes > 0 && minutes < Number.POSITIVE_INFINITY))
     refuse(`--minutes must be a number above 0: '${values.minutes}' is not.`);
@@ -223,7 +223,6 @@ async function main(): Promise<void> {
       `${String(s.seconds).padStart(5)} s  ${s.memoryMb} MB  ${s.requestsPerSecond}/s  p50 ${s.p50Ms} ms  p99 ${s.p99Ms} ms\n`,
     );
   const report = await runSoak({ minutes, workers, clients, onSample });
-  if (values.json !== '') writeFileSync(values.json, `${JSON.stringify(report, null, 2)}\n`);
   const { samples: _, ...summary } = report;
   process.stdout.write(`${JSON.stringify(summary, null, 2)}\n`);
   process.exitCode = report.wrong === 0 && report.failures.length === 0 ? 0 : 1;

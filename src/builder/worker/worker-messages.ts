@@ -52,11 +52,8 @@ export interface BuildWorker {
   close(): Promise<void>;
 }
 
-/** A call of a worker in a thread of its own. */
-export type WorkerCall =
-  | { readonly method: 'train' }
-  | { readonly method: 'beginScan'; readonly dictionary: Uint8Array }
-  | { readonly method: 'scan' }
-  | { readonly method: 'beginArranging'; readonly plan: ArrangePlan }
-  | { readonly method: 'arrange'; readonly run: number }
-  | { readonly method: 'walk'; readonly setup: VerifySetup; readonly buckets: BucketRange };
+/** A call of a worker in a thread of its own: one of its steps, and what that is given. */
+export interface WorkerCall {
+  readonly step: Exclude<keyof BuildWorker, 'close'>;
+  readonly given: readonly unknown[];
+}

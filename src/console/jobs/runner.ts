@@ -14,7 +14,6 @@ const LOWER_BY = 5;
 const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {
-  readonly kind: JobKind;
   /** What it does, in words. */
   readonly title: string;
   readonly actor: string;
@@ -63,7 +62,6 @@ export class JobRunner {
       throw new PagegateError('refresh_busy', `The console is at work: ${this.running.title}.`);
     const { title, actor, describe } = about;
     const job: Job = {
-      kind: request.kind,
       title,
       actor,
       startedMs: Date.now(),

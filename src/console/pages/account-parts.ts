@@ -54,11 +54,7 @@ export function keyTable(view: AccountView, action: (keyId: number) => Value): H
       ];
     });
   const titles = ['Key', 'State', 'Issued', 'Ends', 'Action'];
-  const list = table(
-    'All keys',
-    titles.map((title) => ({ title })),
-    rows,
-  );
+  const list = table('All keys', titles, rows);
   return left.length === 0
     ? list
     : html`${list}<p class="hint">${counted(left.length, 'key')} more that ended before are in the audit.</p>`;

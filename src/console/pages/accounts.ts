@@ -40,8 +40,7 @@ export function withLag(notice: Notice, { lag }: Ledger): Notice {
   return lag === undefined ? notice : { ...notice, text: `${notice.text} ${lag}` };
 }
 
-async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
-  const base = app.config.console.base_path;
+async function list({ app, base, session, csrf, query }: SignedVisit): Promise<Page> {
   const contains = query.get('q').toLowerCase();
   const found = await app.accounts.readIfAny((ledger) =>
     ledger.page({ contains, after: query.get('after'), count: PAGE_SIZE }),
@@ -58,14 +57,7 @@ async function list({ app, session, csrf, query }: SignedVisit): Promise<Page> {
       moment(quota.quota_resets_at),
     ];
   });
-  const columns = [
-    { title: 'Account' },
-    { title: 'State' },
-    { title: 'Plan' },
-    { title: 'Used', isNumber: true },
-    { title: 'Share' },
-    { title: 'Resets' },
-  ];
+  const columns = ['Account', 'State', 'Plan', { numbers: 'Used' }, 'Share', 'Resets'];
   const address = `${base}accounts`;
   const body = html`${findForm(address, query)}
 ${rows.length === 0 ? emptyState(nothing(query)) : table('Accounts', columns, rows)}
@@ -104,9 +96,8 @@ function create({ app, session, form: fields }: SignedVisit): Promise<Redirect> 
   return redirectWithNotice(`/accounts/${pathSegment(name)}`, made, '/accounts');
 }
 
-function actions({ app, session }: SignedVisit, view: AccountView): Html | null {
+function actions({ base, session }: SignedVisit, view: AccountView): Html | null {
   if (session.role !== 'operator') return null;
-  const base = app.config.console.base_path;
   const offered = ACCOUNT_ACTIONS.filter(({ id, applies }) => id !== 'revoke-key' && applies(view));
   return html`<p class="actions">${offered.map(
     ({ id, title }) =>
@@ -120,9 +111,8 @@ export const daysOf = ({ query }: SignedVisit): number => {
 };
 
 async function show(visit: SignedVisit): Promise<Page> {
-  const { app, params, session } = visit;
+  const { app, base, params, session } = visit;
   const name = params['name']!;
-  const base = app.config.console.base_path;
   const here = `${base}accounts/${pathSegment(name)}`;
   const body = await app.accounts.read(async (ledger) => {
     const view = await ledger.view(name);
@@ -148,7 +138,7 @@ async function show(visit: SignedVisit): Promise<Page> {
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
       view.keys.length === 0 ? emptyState('No key yet: subscribing a plan issues one.') : keys
     }</section>
-<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', [{ title: 'When' }, { title: 'Who' }, { title: 'What' }], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
+<section aria-labelledby="audit"><h2 id="audit">Latest changes</h2>${table('Changes', ['When', 'Who', 'What'], audit)}<p><a href="${changes}">All changes of this account</a></p></section>`;
   });
   return { kind: 'page', title: `Account ${name}`, body };
 }
@@ -161,10 +151,10 @@ function actionOf({ params }: SignedVisit): AccountAction {
 
 /** Asks once, and says what will happen: to the account as it is now. */
 async function confirm(visit: SignedVisit): Promise<Page> {
-  const { app, params, csrf, query } = visit;
+  const { app, base, params, csrf, query } = visit;
   const action = actionOf(visit);
   const name = params['name']!;
-  const here = `${app.config.console.base_path}accounts/${pathSegment(name)}`;
+  const here = `${base}accounts/${pathSegment(name)}`;
   // The state first: what is changed between the two is refused then, not overlooked.
   const [state, view] = await app.accounts.read(
     async (ledger) => [await ledger.stateOf(name), await ledger.view(name)] as const,

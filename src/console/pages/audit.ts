@@ -1,6 +1,6 @@
 /** The audit: who changed what, in the ledger and in the console. */
 import { PagegateError } from '../../errors.ts';
-import { type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
+import { type AuditEntry, type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
 import { LIMITS } from '../../limits.ts';
 import { rfc3339 } from '../../times.ts';
 import type { ConsoleContext } from '../context.ts';
@@ -14,14 +14,7 @@ import { count, emptyState, moment, table } from '../web/widgets.ts';
 const SHOWN = LIMITS.consoleAudit.value;
 const EXPORTED = LIMITS.consoleAuditExport.value;
 
-interface Line {
-  readonly at: number;
-  readonly actor: string;
-  readonly action: string;
-  readonly account: string | null;
-  readonly before: string | null;
-  readonly after: string | null;
-}
+type Line = Omit<AuditEntry, 'id'>;
 
 interface Wanted extends AuditFilter {
   readonly account: string | undefined;
@@ -75,21 +68,20 @@ function merged(some: readonly Line[], others: readonly Line[], most: number): L
 
 const stateText = (kept: string | null): string => (kept === null ? 'nothing' : JSON.stringify(auditStateJson(kept)));
 
-function filterForm({ app, query }: SignedVisit): Html {
+function filterForm({ base, query }: SignedVisit): Html {
   const fields = [field(query, 'account', 'Account'), field(query, 'who', 'Who'), field(query, 'what', 'What')];
-  return html`<form class="row" action="${app.config.console.base_path}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
+  return html`<form class="row" action="${base}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
 }
 
 /** The same filter at another place of the list, or as a file. */
-function address({ app, query }: SignedVisit, page: string, skip: number): string {
+function address({ base, query }: SignedVisit, page: string, skip: number): string {
   const fields = new URLSearchParams([...query].filter(([name, value]) => name !== 'skip' && value !== ''));
   if (skip > 0) fields.set('skip', String(skip));
-  return `${app.config.console.base_path}${page}?${fields}`;
+  return `${base}${page}?${fields}`;
 }
 
-function rowOf({ app }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
-  const link =
-    account !== null && html`<a href="${app.config.console.base_path}accounts/${pathSegment(account)}">${account}</a>`;
+function rowOf({ base }: SignedVisit, { at, actor, action, account, before, after }: Line): readonly Value[] {
+  const link = account !== null && html`<a href="${base}accounts/${pathSegment(account)}">${account}</a>`;
   const states =
     (before !== null || after !== null) &&
     html`<details><summary>show</summary><pre>before ${stateText(before)}
@@ -110,15 +102,7 @@ async function audit(visit: SignedVisit): Promise<Page> {
     const latest = skip > 0 && html`<a class="button plain" href="${address(visit, 'audit', 0)}">Latest</a>`;
     const body = html`${filter}
 <p>Changes and sign-ins, newest first, ${SHOWN} on a page. <a href="${address(visit, 'audit.csv', 0)}">As CSV, up to ${count(EXPORTED)}</a></p>
-${
-  rows.length === 0
-    ? emptyState(nothing(visit))
-    : table(
-        'Audit',
-        titles.map((title) => ({ title })),
-        rows,
-      )
-}
+${rows.length === 0 ? emptyState(nothing(visit)) : table('Audit', titles, rows)}
 <p class="actions">${latest} ${older}</p>`;
     return { kind: 'page', title: 'Audit', body };
   } catch (error) {

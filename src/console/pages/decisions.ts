@@ -87,13 +87,13 @@ function address(visit: SignedVisit, page: string, changes: Readonly<Record<stri
   const fields = new URLSearchParams();
   for (const [name, value] of [...visit.query, ...Object.entries(changes)]) fields.set(name, value);
   for (const [name, value] of [...fields]) if (value === '') fields.delete(name);
-  return `${visit.app.config.console.base_path}${page}?${fields}`;
+  return `${visit.base}${page}?${fields}`;
 }
 
 const urlOf = ({ url, scheme, host, path }: LoggedDecision): string => url ?? `${scheme}://${host}${path}`;
 
 function row(visit: SignedVisit, line: LoggedDecision): Html {
-  const base = visit.app.config.console.base_path;
+  const { base } = visit;
   const { account, matched, domain, verdict } = line;
   const only = (name: string, value: string): Html =>
     html`<a href="${address(visit, 'decisions', { [name]: value, behind: '' })}">${value}</a>`;
@@ -179,8 +179,7 @@ function ended(
 }
 
 function filterForm(visit: SignedVisit): Html {
-  const { query, app } = visit;
-  const base = app.config.console.base_path;
+  const { query, base } = visit;
   const option = (value: string, text: string): Html =>
     html`<option value="${value}"${query.get('verdict') === value && html` selected`}>${text}</option>`;
   return html`<form class="row" action="${base}decisions"><label>Verdict <select name="verdict">${option('', 'any')}${VERDICTS.map((one) => option(one, one))}</select></label>

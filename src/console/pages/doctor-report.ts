@@ -62,5 +62,5 @@ export function doctorReport(doctor: DoctorReport, jobs: JobRunner): Html {
   return html`<div data-live id="doctor-report"><p class="hint">Problems: ${counted[0]}, warnings: ${counted[1]}. Examined ${moment(madeMs / 1000)}${
     failure !== undefined && `; the latest try failed: ${failure}`
   }</p>
-${table('Every check', [{ title: 'Result' }, { title: 'Check' }, { title: 'Found, and what to do' }], rows)}</div>`;
+${table('Every check', ['Result', 'Check', 'Found, and what to do'], rows)}</div>`;
 }

@@ -26,14 +26,18 @@ function stateOf(one: Generation, withdrawn: ReadonlySet<string>): readonly [ton
 }
 
 /** How a generation differs from the one before it, as far as it is known. */
-function difference({ app, session, csrf }: SignedVisit, before: Generation | undefined, after: Generation): Value {
+function difference(
+  { app, base, session, csrf }: SignedVisit,
+  before: Generation | undefined,
+  after: Generation,
+): Value {
   if (before?.report === undefined || after.report === undefined) return '–';
   const more = after.report.recordCount - before.report.recordCount;
   const net = `${more < 0 ? '−' : '+'}${count(Math.abs(more))} records`;
   const known = app.store.fact(factOf(before, after)) as Difference | undefined;
   if (known !== undefined)
     return html`${net}<div class="detail">${count(known.added)} added, ${count(known.removed)} removed, ${count(known.changed)} changed</div>`;
-  const action = `${app.config.console.base_path}generations/${after.generation}/compare`;
+  const action = `${base}generations/${after.generation}/compare`;
   return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain" aria-label="Compare generation ${after.generation}">Compare</button>`)}`;
 }
 
@@ -53,7 +57,7 @@ function jobLine({ title, actor, startedMs, endedMs, progress, text, state }: Jo
   return [mark(tone, state), title, shown, actor, moment(startedMs / 1000), took];
 }
 
-function work({ app, session, csrf }: SignedVisit): Html {
+function work({ app, base, session, csrf }: SignedVisit): Html {
   const { running } = app.jobs;
   const found = readProgress(app.paths.indexDir);
   // One that was started here is in the list already.
@@ -62,18 +66,11 @@ function work({ app, session, csrf }: SignedVisit): Html {
     session.role === 'operator' &&
     running !== undefined &&
     form(
-      `${app.config.console.base_path}generations/stop`,
+      `${base}generations/stop`,
       csrf,
       html`<input type="hidden" name="job" value="${running.startedMs}"><button class="plain">Stop it</button>`,
     );
-  const columns = [
-    { title: 'State' },
-    { title: 'Work' },
-    { title: 'How far, or what came of it' },
-    { title: 'Who' },
-    { title: 'Since' },
-    { title: 'Took' },
-  ];
+  const columns = ['State', 'Work', 'How far, or what came of it', 'Who', 'Since', 'Took'];
   const own = app.jobs.jobs.map(jobLine);
   const rows =
     refresh === undefined
@@ -100,9 +97,8 @@ function reportOf({ report }: Generation): Value {
 }
 
 function list(visit: SignedVisit): Page {
-  const { app, session, csrf } = visit;
+  const { app, base, session, csrf } = visit;
   const { indexDir } = app.paths;
-  const base = app.config.console.base_path;
   const all = listGenerations(indexDir);
   const marks = readWithdrawn(indexDir);
   const withdrawn = new Set(marks.map(({ manifestSha256 }) => manifestSha256));
@@ -131,12 +127,16 @@ function list(visit: SignedVisit): Page {
       ];
     })
     .reverse();
-  const columns = ['Generation', 'State', 'Data', 'Built', 'Records', 'Size', 'Beside the one before', 'Origin'].map(
-    (title) => ({
-      title,
-      isNumber: title === 'Records' || title === 'Size',
-    }),
-  );
+  const columns = [
+    'Generation',
+    'State',
+    'Data',
+    'Built',
+    { numbers: 'Records' },
+    { numbers: 'Size' },
+    'Beside the one before',
+    'Origin',
+  ];
   const litter = listLitter(indexDir).length;
   const isDropKnown = app.config.refresh.drop !== null;
   const refresh =
@@ -154,11 +154,7 @@ ${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or
       ? emptyState(
           'No drop is refused. A drop that was rolled back is listed here, and no refresh brings it again by itself.',
         )
-      : table(
-          'Drops that were rolled back',
-          [{ title: 'Was generation' }, { title: 'Revision' }, { title: 'Rolled back' }],
-          refused,
-        )
+      : table('Drops that were rolled back', ['Was generation', 'Revision', 'Rolled back'], refused)
   }</section>`;
   return { kind: 'page', title: 'Generations', body, renewSeconds: RENEW_SECONDS };
 }
@@ -177,7 +173,7 @@ function find({ app, params }: SignedVisit): {
 
 function confirmRollback(visit: SignedVisit): Page {
   const { one, served } = find(visit);
-  const base = visit.app.config.console.base_path;
+  const { base } = visit;
   const { report, generation } = one;
   const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
   const title = `Serve generation ${generation}`;

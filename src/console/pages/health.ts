@@ -28,13 +28,7 @@ ${facts([
 ])}
 ${table(
   'Workers',
-  [
-    { title: 'Worker' },
-    { title: 'Process' },
-    { title: 'Data' },
-    { title: 'Connections', isNumber: true },
-    { title: 'Waiting', isNumber: true },
-  ],
+  ['Worker', 'Process', 'Data', { numbers: 'Connections' }, { numbers: 'Waiting' }],
   [
     ...status.workers.map((one) => [
       one.worker,
@@ -62,7 +56,7 @@ async function warnings({ ask }: ConsoleContext): Promise<Html> {
       html`${meaning}<div>${said.join(', ')}</div>${action !== '' && html`<div class="advice">${action}</div>`}`,
     ];
   });
-  const columns = [{ title: 'When' }, { title: 'Level' }, { title: 'Event' }, { title: 'What, and what to do' }];
+  const columns = ['When', 'Level', 'Event', 'What, and what to do'];
   return html`<div data-live id="warnings">${table('Warnings', columns, rows)}</div>`;
 }
 
@@ -92,7 +86,7 @@ async function metrics({ ask }: ConsoleContext): Promise<Html> {
         html`<div>${labels !== '' && html`<code>${labels}</code> `}${Number.isInteger(Number(value)) ? count(Number(value)) : value}</div>`,
     ),
   ]);
-  const columns = [{ title: 'Name' }, { title: 'What it means, and when to look' }, { title: 'Now', isNumber: true }];
+  const columns = ['Name', 'What it means, and when to look', { numbers: 'Now' }];
   return table('Every metric', columns, rows, 'metric-values');
 }
 

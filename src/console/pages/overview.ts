@@ -161,7 +161,7 @@ function license(app: ConsoleContext): readonly [tone: Tone, text: string, detai
 }
 
 function cards(visit: SignedVisit, status: ServerStatus | undefined, lastHour: Sample): Html {
-  const base = visit.app.config.console.base_path;
+  const { base } = visit;
   const served = status?.workers.find((worker) => worker.generation !== null);
   const problems = status === undefined ? ['the primary does not answer'] : [...status.reasons, ...status.warnings];
   const tone: Tone = status?.ready !== true ? 'bad' : problems.length > 0 ? 'warn' : 'good';
@@ -186,8 +186,7 @@ ${card(`${base}health`, 'License', mark(licenseTone, licenseText), licensee)}
 }
 
 async function overview(visit: SignedVisit): Promise<Page> {
-  const { app, query } = visit;
-  const base = app.config.console.base_path;
+  const { app, base, query } = visit;
   const now = Math.floor(Date.now() / 1000);
   const name = Object.hasOwn(RANGES, query.get('range')) ? query.get('range') : 'day';
   const range = RANGES[name]!;

@@ -20,8 +20,8 @@ import { daysOf, redirectWithNotice, withLag } from './accounts.ts';
 import { usageCsv, usagePart } from './usage.ts';
 
 async function show(visit: SignedVisit): Promise<Page> {
-  const { app, session, csrf } = visit;
-  const here = `${app.config.console.base_path}account`;
+  const { app, base, session, csrf } = visit;
+  const here = `${base}account`;
   const body = await app.accounts.read(async (ledger) => {
     const view = await ledger.view(session.name);
     const usage = await usagePart(ledger, view, daysOf(visit), {
@@ -54,7 +54,7 @@ function confirm(
   fields: (visit: SignedVisit) => ReturnType<typeof html>,
 ): (visit: SignedVisit) => Page {
   return (visit) => {
-    const here = `${visit.app.config.console.base_path}account`;
+    const here = `${visit.base}account`;
     const buttons = html`<div class="actions"><button>${title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
     return {
       kind: 'page',

@@ -45,9 +45,8 @@ function idle({ paths }: ConsoleContext, { manifestSha256 }: Drop, served: Gener
 }
 
 /** Says what a refresh would do, and asks once. */
-function confirmRefresh({ app, csrf }: SignedVisit): Page {
+function confirmRefresh({ app, base, csrf }: SignedVisit): Page {
   const folder = app.config.refresh.drop;
-  const base = app.config.console.base_path;
   const served = listGenerations(app.paths.indexDir).find(({ current }) => current);
   const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
   const page = (body: Html): Page => ({ kind: 'page', title: 'Refresh', body });

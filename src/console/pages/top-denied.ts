@@ -55,7 +55,7 @@ export async function topDenied(app: ConsoleContext): Promise<Html> {
   const list = (label: string, name: string, rows: Top['domains']): Html =>
     table(
       label,
-      [{ title: label }, { title: 'Denials', isNumber: true }],
+      [label, { numbers: 'Denials' }],
       rows.map(([value, times]) => [html`<a href="${link(name, value)}">${value}</a>`, count(times)]),
     );
   const what =

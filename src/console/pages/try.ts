@@ -11,7 +11,7 @@ function layers({ explanation }: TriedVerdict): Html {
     html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
     decides ? html`<strong>decides</strong>` : reached ? 'asked' : 'not asked: decided before',
   ]);
-  return table('Layers', [{ title: 'Layer' }, { title: 'What it says' }, { title: 'Part in it' }], rows);
+  return table('Layers', ['Layer', 'What it says', 'Part in it'], rows);
 }
 
 function record(judgment: TriedVerdict): Html {
@@ -28,14 +28,14 @@ function record(judgment: TriedVerdict): Html {
     ['Filtering categories', record.filteringCategories?.join(', ') ?? 'not known'],
     ['Page rank', record.openPageRank ?? 'not known'],
     ['Global rank', record.globalRank === undefined ? 'not known' : count(record.globalRank)],
-  ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', [{ title: 'Page type' }, { title: 'URL' }], rows)}`;
+  ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', ['Page type', 'URL'], rows)}`;
 }
 
 /** Only when asked for: it takes a whole policy to compile. */
-function proposal({ app, query }: SignedVisit, judgment: TriedVerdict): Html {
+function proposal({ app, base, query }: SignedVisit, judgment: TriedVerdict): Html {
   if (query.get('propose') !== '1') {
     const asked = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
-    return html`<p class="actions"><a class="button plain" href="${app.config.console.base_path}try?${String(asked)}">Propose an entry for the policy</a></p>`;
+    return html`<p class="actions"><a class="button plain" href="${base}try?${String(asked)}">Propose an entry for the policy</a></p>`;
   }
   const { text, verdict, problem } = app.judge.propose(judgment);
   const before = judgment.explanation.verdict;
@@ -74,8 +74,7 @@ ${proposal(visit, judgment)}`;
 }
 
 async function tryUrl(visit: SignedVisit): Promise<Page> {
-  const { app, query } = visit;
-  const base = app.config.console.base_path;
+  const { app, base, query } = visit;
   const input = query.get('url').trim();
   const judge = (): Pick<Page, 'body' | 'problem'> => (input === '' ? { body: html`` } : judged(visit, input));
   const { body: found, ...rest } = query.get('propose') === '1' ? await app.proposals.take(judge) : judge();

@@ -2,7 +2,6 @@
 import type { Config } from '../../config/config.ts';
 import type { failureFields } from '../../server/log.ts';
 import type { LogEvent, LogValue } from '../../server/log-events.ts';
-import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { Sample } from '../store/time-series.ts';
 
@@ -17,7 +16,6 @@ export interface LoggedWarning {
 /** What the console asks the primary, and what it gets. */
 export interface PrimaryAnswers {
   readonly status: ServerStatus;
-  readonly snapshot: MetricsSnapshot;
   /** Prometheus text. */
   readonly metrics: string;
   /** The minutes that the primary still knows, oldest first. */

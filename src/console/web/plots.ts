@@ -66,7 +66,7 @@ ${limit !== undefined && html`<path class="limit" d="M0 ${short(y(limit.value))}
   }</figcaption>
 <details><summary>The numbers</summary>${table(
     of.label,
-    of.rows.columns.map((title, i) => ({ title, isNumber: i > 0 })),
+    of.rows.columns.map((title, i) => (i > 0 ? { numbers: title } : title)),
     of.rows.rows,
   )}</details></figure>`;
 }

@@ -17,6 +17,8 @@ export interface Visit {
   readonly form: Fields;
   /** Undefined where nobody is signed in. */
   readonly session: Session | undefined;
+  /** Where the console is: every address of its own begins with it. */
+  readonly base: string;
   /** What every form of this visitor must send back. */
   readonly csrf: string;
   /** The address of the browser, or of the proxy before it. */

@@ -158,6 +158,7 @@ class Web {
     res.once('close', () => abort.abort());
     const asked = {
       app: this.#options.app,
+      base: this.#base,
       path,
       params,
       query: new Fields(query),

@@ -45,10 +45,8 @@ export const mark = (tone: Tone, text: string): Html => html`<span class="mark $
 const VERDICT_TONES: Readonly<Record<string, Tone>> = { allow: 'good', flag: 'warn', deny: 'bad' };
 export const verdictMark = (verdict: string): Html => mark(VERDICT_TONES[verdict] ?? 'plain', verdict);
 
-export interface Column {
-  readonly title: string;
-  readonly isNumber?: boolean;
-}
+/** The title of a column; that of numbers, which stand at the right, in an object. */
+type Column = string | { readonly numbers: string };
 
 /** A table that scrolls by itself where it is too wide; `label` says what it holds. */
 export function table(
@@ -57,9 +55,9 @@ export function table(
   rows: readonly (readonly Value[])[],
   live?: string,
 ): Html {
-  const style = (i: number): Value => columns[i]?.isNumber === true && html` class="number"`;
+  const style = (i: number): Value => typeof columns[i] === 'object' && html` class="number"`;
   return html`<div class="wide" role="region" aria-label="${label}" tabindex="0"><table${live !== undefined && html` data-live id="${live}"`}>
-<thead><tr>${columns.map(({ title }, i) => html`<th scope="col"${style(i)}>${title}</th>`)}</tr></thead>
+<thead><tr>${columns.map((column, i) => html`<th scope="col"${style(i)}>${typeof column === 'object' ? column.numbers : column}</th>`)}</tr></thead>
 <tbody>${rows.map(
     (row) => html`<tr>${row.map((cell, i) => html`<td${style(i)}>${cell}</td>`)}</tr>
 `,

@@ -27,7 +27,6 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 /** Counters that this process has mapped. */
 export interface OpenCounters {
   readonly counters: Counters;
-  readonly path: string;
   /** Whether the path still leads to them: they may have been removed, or made again. */
   isCurrent(): boolean;
   close(): void;
@@ -55,7 +54,6 @@ function mapCounters(fd: number, path: string): OpenCounters {
   const mapping = mapFile(fd, COUNTERS_SIZE_BYTES, 'write');
   return {
     counters: new Counters(mapping.buffer),
-    path,
     isCurrent: () => {
       const stats = statSync(path, { throwIfNoEntry: false });
       return stats !== undefined && stats.ino === ino && stats.dev === dev;

@@ -57,8 +57,6 @@ export interface EngineAddress {
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly database: string;
   readonly sslMode: SslMode;
-  /** The URL again, as it is shown. */
-  readonly name: string;
 }
 
 const HOSTS_MAX = 8;
@@ -92,5 +90,5 @@ export function parseEngineUrl(url: string): EngineAddress {
   const isLocal = hosts.every(({ host }) => isLoopback(host));
   const sslMode = (mode ?? (isLocal ? 'disable' : 'verify-full')) as SslMode;
   if (!SSL_MODES.includes(sslMode)) return refuse(`sslmode "${mode}" is not known.`);
-  return { user, hosts, database, sslMode, name: `postgres://${user}@${list}/${database}` };
+  return { user, hosts, database, sslMode };
 }

@@ -72,12 +72,9 @@ export interface SyncReply {
   readonly refused?: SyncRefusal;
   /** The engine's clock, seconds since 1970. */
   readonly now: number;
-  readonly ledger_id: string;
   readonly revision: number;
   readonly history: number;
   readonly learning: boolean;
-  /** Nodes that were heard within the staleness. */
-  readonly live: number;
   readonly accounts: readonly SyncGrant[];
   /** Accounts of which others need what this node holds. */
   readonly recalled: readonly number[];

@@ -92,15 +92,11 @@ export const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
 /** Reads accounts, keys and meters; the statements are prepared once for each connection. */
 export function createReader(database: Database) {
   const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
-  const accountByName = database.prepare<[string], AccountRow>('SELECT * FROM accounts WHERE name = ?');
   const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
   const meter = database.prepare<[number], CycleUsage>(
     'SELECT cycle, reserved AS used FROM meters WHERE account_id = ?',
   );
   const keyByHash = database.prepare<[string], ApiKeyRow>(`SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`);
-  const keysOf = database.prepare<[number], ApiKeyRow>(
-    `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id = ? ORDER BY id`,
-  );
   const revision = database.prepare<[], number>('SELECT revision FROM ledger').pluck();
   const lastSeen = database.prepare<[], number>('SELECT last_seen_at FROM ledger').pluck();
   const lastAudit = database.prepare<[], number>('SELECT max(id) FROM audit').pluck();
@@ -114,10 +110,6 @@ export function createReader(database: Database) {
       const row = accountById.get(id);
       return row && toAccount(row);
     },
-    accountByName: (name: string): Account | undefined => {
-      const row = accountByName.get(name);
-      return row && toAccount(row);
-    },
     allAccounts: (): Account[] => allAccounts.all().map(toAccount),
     /** What counts as used where the shared counters do not know it better: all that is reserved. */
     cycleUsage: (accountId: number): CycleUsage => meter.get(accountId) ?? { cycle: 0, used: 0 },
@@ -125,7 +117,6 @@ export function createReader(database: Database) {
       const row = keyByHash.get(hash);
       return row && toApiKey(row);
     },
-    apiKeysOf: (accountId: number): ApiKeyRecord[] => keysOf.all(accountId).map(toApiKey),
     lastAudit: (): number => lastAudit.get() ?? 0,
     /** The accounts that changed after a line of the audit. */
     accountsSince: (line: number): { readonly accounts: Account[]; readonly lastAudit: number } => ({

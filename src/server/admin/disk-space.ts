@@ -6,12 +6,10 @@ import { statePaths } from '../../config/paths.ts';
 /** The places whose disks are looked at. */
 export type WatchedDisk = 'state' | 'decision_log';
 
-export interface DiskSpace {
-  /** What an unprivileged process may still write; a place that cannot be looked at is left out. */
-  readonly freeBytes: Readonly<Partial<Record<WatchedDisk, number>>>;
-}
+/** What an unprivileged process may still write, in bytes; a place that cannot be looked at is left out. */
+export type FreeBytes = Readonly<Partial<Record<WatchedDisk, number>>>;
 
-export async function readDiskSpace(config: Config): Promise<DiskSpace> {
+export async function readFreeBytes(config: Config): Promise<FreeBytes> {
   const freeBytes: Partial<Record<WatchedDisk, number>> = {};
   const look = async (place: WatchedDisk, path: string): Promise<void> => {
     try {
@@ -23,5 +21,5 @@ export async function readDiskSpace(config: Config): Promise<DiskSpace> {
   };
   await look('state', config.state_dir);
   if (config.decision_log.enabled) await look('decision_log', statePaths(config).logDir);
-  return { freeBytes };
+  return freeBytes;
 }

@@ -1,7 +1,7 @@
 /** Looks at the server from time to time, and logs when a warning begins and when it has ended. */
 import type { Config } from '../../config/config.ts';
 import type { Log } from '../log.ts';
-import { type DiskSpace, readDiskSpace } from './disk-space.ts';
+import { type FreeBytes, readFreeBytes } from './disk-space.ts';
 import type { Warning, WarningKind } from './warnings.ts';
 
 const LOOK_MS = 10_000;
@@ -11,7 +11,7 @@ const LOGGED_ELSEWHERE: ReadonlySet<WarningKind> = new Set(['worker', 'index', '
 
 /** Keeps what was seen last, and tells the log of what has changed. */
 export class HealthWatch {
-  facts: DiskSpace = { freeBytes: {} };
+  freeBytes: FreeBytes = {};
   readonly #config: Config;
   readonly #log: Log;
   /** By what stays the same while a warning lasts. */
@@ -36,7 +36,7 @@ export class HealthWatch {
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
-      this.facts = await readDiskSpace(this.#config);
+      this.freeBytes = await readFreeBytes(this.#config);
       this.#tell(await warnings());
     } finally {
       this.#isLooking = false;

@@ -89,7 +89,7 @@ function judge(server: ObservedServer, { answers, missing }: Replies<'status'>):
   if (first !== undefined) warnings.push(...dataWarnings(first, nowMs));
   const { certificate } = server.lastKnownGood.parts;
   warnings.push(...certificateProblems(certificate, expectedNames(server.config), nowMs));
-  warnings.push(...quotaWarnings(nearLimits), ...hostWarnings(server.watch.facts));
+  warnings.push(...quotaWarnings(nearLimits), ...hostWarnings(server.watch.freeBytes));
   return { ready: reasons.length === 0, reasons, warnings };
 }
 
@@ -165,8 +165,7 @@ function warningCounts(warnings: readonly Warning[]): Record<string, number> {
 
 function hostGauges({ watch, ledgerWriter }: ObservedServer): Record<string, number> {
   const gauges: Record<string, number> = {};
-  for (const [place, bytes] of Object.entries(watch.facts.freeBytes))
-    gauges[seriesOf('disk_free_bytes', { place })] = bytes;
+  for (const [place, bytes] of Object.entries(watch.freeBytes)) gauges[seriesOf('disk_free_bytes', { place })] = bytes;
   for (const { account, used, limit } of ledgerWriter.nearLimits)
     gauges[seriesOf('account_quota_used_ratio', { account })] = used / limit;
   return gauges;

@@ -6,7 +6,7 @@ import { DAY_MS } from '../../times.ts';
 import { certificateWarnings } from '../certificate-warnings.ts';
 import type { WorkerStatus } from '../process/worker-status.ts';
 import type { Certificate } from '../read-certificate.ts';
-import type { DiskSpace } from './disk-space.ts';
+import type { FreeBytes } from './disk-space.ts';
 
 export const WARNING_KINDS = [
   'worker',
@@ -102,7 +102,7 @@ export function certificateProblems(
   return certificateWarnings(certificate, names, nowMs).map((text) => ({ kind: 'certificate', text }));
 }
 
-export function hostWarnings({ freeBytes }: DiskSpace): Warning[] {
+export function hostWarnings(freeBytes: FreeBytes): Warning[] {
   return Object.entries(freeBytes)
     .filter(([, bytes]) => bytes < FREE_LOW_BYTES)
     .map(([place, bytes]) => ({

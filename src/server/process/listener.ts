@@ -129,9 +129,9 @@ export class Listener {
     [this.#descriptor] = listeningSockets(port);
   }
 
-  /** Gives all new connections of the port to some of the sockets that share it, or again to each its share. False where the kernel does not do it. */
-  steer(range: SocketRange | undefined): boolean {
-    return this.#descriptor !== undefined && steerConnections(this.#descriptor, range);
+  /** Gives all new connections of the port to some of the sockets that share it, or again to each its share; where the kernel does it. */
+  steer(range: SocketRange | undefined): void {
+    if (this.#descriptor !== undefined) steerConnections(this.#descriptor, range);
   }
 
   /**

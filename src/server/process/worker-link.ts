@@ -20,7 +20,7 @@ export interface WorkerAnswers {
   /** The same for a worker that is followed by others: idle connections are left to their clients. */
   readonly retire: null;
   /** See {@link Worker.steer}. */
-  readonly steer: { readonly isSteered: boolean };
+  readonly steer: null;
 }
 
 export type WorkerQuestion = keyof WorkerAnswers;
@@ -88,7 +88,10 @@ export async function answerFor<Q extends WorkerQuestion>(
       await worker.drain(true);
       return null;
     },
-    steer: () => ({ isSteered: worker.steer(range) }),
+    steer: () => {
+      worker.steer(range);
+      return null;
+    },
   };
   return answers[question]();
 }

@@ -28,22 +28,6 @@ export interface DecisionLogStatus {
   readonly problem: string | null;
 }
 
-/** How a worker's meter is; see {@link MeterHealth}. */
-export interface LedgerStatus {
-  readonly ready: boolean;
-  readonly reason: string;
-  readonly commits: number;
-  readonly commit_ms: number;
-  readonly wal_bytes: number;
-  readonly waiting: number;
-  readonly fleet?: {
-    readonly stale_seconds: number;
-    readonly held: number;
-    readonly learning: boolean;
-    readonly problem: string;
-  };
-}
-
 export interface WorkerStatus {
   readonly pid: number;
   readonly ready: boolean;
@@ -59,7 +43,7 @@ export interface WorkerStatus {
   readonly policy: string | null;
   readonly connections: number;
   readonly in_flight: number;
-  readonly ledger: LedgerStatus;
+  readonly ledger: MeterHealth;
   /** The installed license. */
   readonly license: LicenseStatus;
   /** The newest drop, where it was rolled back and nothing newer is served since. */
@@ -70,20 +54,4 @@ export interface WorkerStatus {
   readonly index_failure: string | null;
   /** Why a part is not what the files say; absent parts are fine. */
   readonly problems: Readonly<Partial<Record<DataPart, string>>>;
-}
-
-/** Health of the meter under the names that are told. */
-export function ledgerStatus({
-  ready,
-  reason,
-  commits,
-  commitMs,
-  walBytes,
-  waiting,
-  fleet,
-}: MeterHealth): LedgerStatus {
-  const own = { ready, reason, commits, commit_ms: Number(commitMs.toFixed(3)), wal_bytes: walBytes, waiting };
-  if (fleet === undefined) return own;
-  const { staleSeconds, held, learning, problem } = fleet;
-  return { ...own, fleet: { stale_seconds: staleSeconds, held, learning, problem } };
 }

@@ -20,7 +20,7 @@ import { DataWatch } from '../swap/data-watch.ts';
 import type { KnownGoodPart, KnownGoodParts } from '../swap/last-known-good.ts';
 import { ConnectionCount } from './connections.ts';
 import { Listener } from './listener.ts';
-import { type DecisionLogStatus, ledgerStatus, type ReloadReport, type WorkerStatus } from './worker-status.ts';
+import type { DecisionLogStatus, ReloadReport, WorkerStatus } from './worker-status.ts';
 
 export interface WorkerOptions {
   readonly config: Config;
@@ -151,7 +151,7 @@ export class Worker {
       policy: policy.revision,
       connections: this.#connections.open,
       in_flight: this.#handler.inFlight,
-      ledger: ledgerStatus(this.#meter.health()),
+      ledger: this.#meter.health(),
       license: notices.license(info),
       withdrawn: notices.withdrawn(info),
       decision_log: this.#decisionLogStatus(),
@@ -163,7 +163,7 @@ export class Worker {
   #decisionLogStatus(): DecisionLogStatus | null {
     if (this.#decisions === undefined) return null;
     const { counts, problem } = this.#decisions;
-    return { lines: counts.written, dropped: counts.dropped, problem };
+    return { ...counts, problem };
   }
 
   metrics(): MetricsSnapshot {
@@ -172,14 +172,14 @@ export class Worker {
       in_flight: this.#handler.inFlight,
     });
     if (this.#decisions === undefined) return snapshot;
-    const { written, dropped } = this.#decisions.counts;
-    const counters = { ...snapshot.counters, decision_log_lines_total: written, decision_log_dropped_total: dropped };
+    const { lines, dropped } = this.#decisions.counts;
+    const counters = { ...snapshot.counters, decision_log_lines_total: lines, decision_log_dropped_total: dropped };
     return { ...snapshot, counters };
   }
 
   /** Gives all new connections to the workers whose sockets are in this range of all that share the port, or again to each its share. */
-  steer(range: SocketRange | undefined): boolean {
-    return this.#listener?.steer(range) ?? false;
+  steer(range: SocketRange | undefined): void {
+    this.#listener?.steer(range);
   }
 
   /**

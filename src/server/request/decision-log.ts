@@ -63,7 +63,7 @@ export class DecisionLog {
   #writing: Promise<void> | undefined;
   #failedAt = Number.NEGATIVE_INFINITY;
   /** Lines written, and lines dropped because the queue was full or the disk failed. */
-  readonly counts = { written: 0, dropped: 0 };
+  readonly counts = { lines: 0, dropped: 0 };
   /** Why lines are dropped now; null where none are. */
   problem: string | null = null;
 
@@ -144,7 +144,7 @@ export class DecisionLog {
     await this.#file.writeFile(bytes);
     this.#sizeBytes += bytes.length;
     this.#latestMs = batch.at(-1)?.atMs ?? this.#latestMs;
-    this.counts.written += batch.length;
+    this.counts.lines += batch.length;
   }
 
   get #path(): string {

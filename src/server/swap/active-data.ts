@@ -1,6 +1,7 @@
 /** What is being served: one index generation and one policy, swapped as a whole between two requests. */
 import type { Index } from '../../index/read.ts';
 import type { Policy } from '../../policy/policy.ts';
+import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { KeptAnswers } from './kept-answers.ts';
 
 /** One consistent pair of data. A request takes it once, within one turn, and uses nothing else. */
@@ -13,10 +14,10 @@ export class ActiveData {
   readonly headers: Buffer;
   readonly answers = new KeptAnswers();
 
-  constructor(index: Index, policy: Policy, contentHeaders: string) {
+  constructor(index: Index, policy: Policy) {
     this.index = index;
     this.policy = policy;
     this.tag = `${index.info.generation}.${policy.revision}`;
-    this.headers = Buffer.from(`${contentHeaders}\r\nx-pagegate-data: ${this.tag}`, 'latin1');
+    this.headers = Buffer.from(`${CONTENT_HEADERS}\r\nx-pagegate-data: ${this.tag}`, 'latin1');
   }
 }

@@ -21,7 +21,6 @@ import {
 import { failureFields, type Log } from '../log.ts';
 import type { DataPart, ReloadReport } from '../process/worker-status.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
-import { CONTENT_HEADERS } from '../request/refusal.ts';
 import { ActiveData } from './active-data.ts';
 import { DataNotices } from './data-notices.ts';
 import { type ChosenPart, type KnownGoodPart, type KnownGoodParts, loadOrFallBack } from './last-known-good.ts';
@@ -288,7 +287,7 @@ export class DataWatch {
   /** Between two requests: nobody uses what was served before. */
   #use(index: Index, policy: Policy, part: 'index' | 'policy'): void {
     const old = this.#served;
-    this.#served = new ActiveData(index, policy, CONTENT_HEADERS);
+    this.#served = new ActiveData(index, policy);
     if (old?.index !== index) this.#indexFailure = undefined;
     if (old !== undefined && old.index !== index) old.index.close();
     this.#options.log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });

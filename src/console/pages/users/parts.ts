@@ -30,11 +30,7 @@ export function sessionTable(
     one.address,
     end(one),
   ]);
-  return table(
-    label,
-    titles.map((title) => ({ title })),
-    rows,
-  );
+  return table(label, titles, rows);
 }
 
 /** Ends a session that a form named, notes who did it, and says so; `describe` says which one it was. */

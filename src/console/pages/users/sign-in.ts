@@ -6,9 +6,9 @@ import type { Fields } from '../../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, type Visit } from '../../web/route.ts';
 
 /** Where somebody was going who had to sign in first; the first page, where that may lead out of the console. */
-function nextOf({ app, query, form: fields }: Visit): string {
+function nextOf({ base, query, form: fields }: Visit): string {
   const [, path = '', rest = ''] = /^([^?]*)\??(.*)$/s.exec(fields.get('next') || query.get('next')) ?? [];
-  const full = app.config.console.base_path + path.slice(1);
+  const full = base + path.slice(1);
   // A path below ours that browsers and proxies take as it is: whatever they would read as another one may lead out of the console.
   const isOurs = /^\/(?!\/|.*%(?:2f|5c))/i.test(path) && new URL(`http://console${full}`).pathname === full;
   if (!isOurs) return '/';
@@ -16,7 +16,7 @@ function nextOf({ app, query, form: fields }: Visit): string {
 }
 
 function signInPage(visit: Visit, problem?: string): Page {
-  const base = visit.app.config.console.base_path;
+  const { base } = visit;
   const next = html`<input type="hidden" name="next" value="${visit.query.get('next') || visit.form.get('next')}">`;
   const body = html`<div class="columns"><section aria-labelledby="staff"><h2 id="staff">Operators and viewers</h2>
 ${form(
@@ -51,7 +51,7 @@ async function enter(visit: Visit, attempt: Promise<string | undefined>): Promis
 }
 
 function linkPage(visit: Visit): Page {
-  const base = visit.app.config.console.base_path;
+  const { base } = visit;
   const token = html`<input type="hidden" name="token" value="${visit.query.get('token')}">`;
   const body = html`<p>This link signs you in once. Programs that open links ahead of you do not use it up; the button does.</p>
 ${form(`${base}sign-in/link`, visit.csrf, html`${token}<button>Sign in</button>`)}`;

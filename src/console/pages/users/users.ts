@@ -36,8 +36,7 @@ async function currentOf({ app }: SignedVisit, sessions: readonly Session[]): Pr
   return current;
 }
 
-function userTable({ app, query }: SignedVisit, sessions: readonly Session[]): Html {
-  const base = app.config.console.base_path;
+function userTable({ app, base, query }: SignedVisit, sessions: readonly Session[]): Html {
   const address = `${base}users`;
   const all = app.store.users.list();
   const found = all.filter(({ name }) => name.includes(query.get('q').toLowerCase()));
@@ -53,14 +52,7 @@ function userTable({ app, query }: SignedVisit, sessions: readonly Session[]): H
     count(open.get(name) ?? 0),
     moment(createdAt),
   ]);
-  const columns = [
-    { title: 'User' },
-    { title: 'Role' },
-    { title: 'Password' },
-    { title: 'Last sign-in' },
-    { title: 'Open sessions', isNumber: true },
-    { title: 'Added' },
-  ];
+  const columns = ['User', 'Role', 'Password', 'Last sign-in', { numbers: 'Open sessions' }, 'Added'];
   const place = { last: users.at(-1)?.name, total: found.length, isLast: behind.length <= PAGE_SIZE };
   return html`${all.length > PAGE_SIZE && findForm(address, query)}
 ${rows.length === 0 ? emptyState('No user has this in the name, or there are no further ones.') : table('Users', columns, rows)}
@@ -68,14 +60,14 @@ ${pager(address, query, 'users', place)}`;
 }
 
 function addForm(visit: SignedVisit): Html {
-  const { app, csrf, form: fields } = visit;
+  const { base, csrf, form: fields } = visit;
   const chosen = fields.get('role') || 'viewer';
   const options = ROLES.map(
     (role) => html`<option value="${role}"${role === chosen && html` selected`}>${role}</option>`,
   );
   return html`<section aria-labelledby="new"><h2 id="new">New user</h2>
 ${form(
-  `${app.config.console.base_path}users`,
+  `${base}users`,
   csrf,
   html`<label>Name <input name="name" value="${fields.get('name')}" maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false" required></label>
 <label>Role <select name="role">${options}</select></label>${presentField(visit)}<button>Add</button>`,
@@ -85,8 +77,7 @@ ${form(
 
 /** @param problem why nobody was added; what was filled in stays */
 async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
-  const { app } = visit;
-  const base = app.config.console.base_path;
+  const { app, base } = visit;
   const all = app.store.sessions.all();
   const sessions = sessionTable(visit, await currentOf(visit, all.slice(0, SHOWN)), {
     label: 'Signed in now',
@@ -107,10 +98,9 @@ ${addForm(visit)}
 
 /** The address of a link as this browser has the console, which may be behind a proxy. */
 const linkOf =
-  ({ app, origin }: SignedVisit) =>
+  ({ app, base, origin }: SignedVisit) =>
   (token: string): string => {
-    const { base_path } = app.config.console;
-    const address = origin === undefined ? app.store.fact(ADDRESS_FACT) : origin + base_path;
+    const address = origin === undefined ? app.store.fact(ADDRESS_FACT) : origin + base;
     return linkAt(String(address), token);
   };
 
@@ -139,8 +129,7 @@ const confirmed = ({ app, session, form: fields, address }: SignedVisit, change:
   );
 
 function show(visit: SignedVisit): Page {
-  const { app, params, session } = visit;
-  const base = app.config.console.base_path;
+  const { app, base, params, session } = visit;
   const user = app.store.users.get(params['name']!);
   const { name, role, hasPassword, signedInAt, createdAt } = user;
   const here = `${base}users/${pathSegment(name)}`;
@@ -174,11 +163,11 @@ const isOnlyOperator = ({ app }: SignedVisit, { name, role }: User): boolean =>
 
 /** Asks once, and says what will happen. */
 function confirm(visit: SignedVisit): Page {
-  const { app, params, csrf, session } = visit;
+  const { app, base, params, csrf, session } = visit;
   const action = actionOf(visit);
   const user = app.store.users.get(params['name']!);
   const isOwn = user.name === session.name;
-  const here = `${app.config.console.base_path}users/${pathSegment(user.name)}`;
+  const here = `${base}users/${pathSegment(user.name)}`;
   const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
   const why = action.applies(user, isOwn)
     ? action.endsOperator === true && isOnlyOperator(visit, user) && new PagegateError('console_last_operator').message

@@ -19,8 +19,7 @@ import { redirectWithNotice } from '../accounts.ts';
 import { endSession, presentField, sessionTable } from './parts.ts';
 
 function youPage(visit: SignedVisit): Page {
-  const { session, csrf, app } = visit;
-  const base = app.config.console.base_path;
+  const { session, csrf, app, base } = visit;
   const user = session.role === 'account' ? undefined : app.store.users.find(session.name);
   const password = html`<section aria-labelledby="password"><h2 id="password">Password</h2>
 <p>${user?.hasPassword ? 'You have a password.' : 'You have no password: you sign in with links, which an operator makes, or the server.'}</p>
