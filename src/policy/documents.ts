@@ -125,19 +125,10 @@ export interface TokenList {
   readonly added?: true;
 }
 
-/**
- * Every phrase of a list: those that are written out, and the compounds. `form` is applied to each part of a compound once, not once for
- * every pair.
- */
-export function* phrasesOf(
-  { phrases, compounds = [] }: TokenList,
-  form: (text: string) => string = (text) => text,
-): IterableIterator<string> {
-  for (const some of Object.values(phrases)) for (const phrase of some) yield form(phrase);
-  for (const { first, then } of compounds) {
-    const ends = then.map((end) => form(` ${end}`));
-    for (const start of first.map((text) => form(text))) for (const end of ends) yield start + end;
-  }
+/** Every phrase of a list: those that are written out, and the compounds. */
+export function* phrasesOf({ phrases, compounds = [] }: TokenList): IterableIterator<string> {
+  for (const some of Object.values(phrases)) yield* some;
+  for (const { first, then } of compounds) for (const start of first) for (const end of then) yield `${start} ${end}`;
 }
 
 export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassified_read' | 'unclassified_write';

@@ -94,10 +94,10 @@ describe('blocks of lines', () => {
 });
 
 /** 150 bytes a line: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
-function part(size = 40_000): string {
+function part(size: number): string {
   const lines = ['\ufeff{"domain":"first.example"}'];
   for (let i = 0; i < size; i += 1) {
-    const domain = `name${i % 35_000}.example`;
+    const domain = `name${i % Math.floor(size * 0.875)}.example`;
     if (i % 3 === 0) lines.push(`{"domain":"bad domain ${i}"}`);
     else if (i % 997 === 0) lines.push('', `{"domain":"www.${domain}","language":"de"}\r`);
     else if (i % 9_001 === 0) lines.push('y'.repeat(100_000));
@@ -135,16 +135,19 @@ async function expectSame(workers: number, alone: Awaited<ReturnType<typeof buil
 }
 
 describe('a drop with one part that is larger than the others together', () => {
-  it.each(['a.ndjson', 'a.ndjson.gz', 'a.ndjson.zst'])(
-    'gives the same index, rejects and report with any number of workers: %s',
-    async (name) => {
-      await makeDrop(join(folder, 'drop'), { [name]: part(), 'b.ndjson': [{ domain: 'name7.example' }] });
-      const alone = await build(0);
-      expect(alone.report.rejectsWritten).toBe(10_000);
-      expect(Object.values(alone.report.rejects).reduce((sum, count) => sum + count, 0)).toBeGreaterThan(13_000);
-      for (const workers of [2, 3]) await expectSame(workers, alone);
-    },
-  );
+  it.each([
+    // More rejects than are written.
+    ['a.ndjson', 40_000],
+    ['a.ndjson.gz', 16_000],
+    ['a.ndjson.zst', 16_000],
+  ])('gives the same index, rejects and report with any number of workers: %s', async (name, size) => {
+    await makeDrop(join(folder, 'drop'), { [name]: part(size), 'b.ndjson': [{ domain: 'name7.example' }] });
+    const alone = await build(0);
+    const rejects = Object.values(alone.report.rejects).reduce((sum, count) => sum + count, 0);
+    expect(rejects).toBeGreaterThan(size / 3);
+    expect(alone.report.rejectsWritten).toBe(Math.min(rejects, 10_000));
+    for (const workers of [2, 3]) await expectSame(workers, alone);
+  });
 
   it('and one whose parts are read side by side give the same with any number of workers', async () => {
     const large = part(12_000);
@@ -163,17 +166,17 @@ describe('a drop with one part that is larger than the others together', () => {
 
   it('is refused for what is wrong with it as a whole', async () => {
     const drop = join(folder, 'drop');
-    const manifest = await makeDrop(drop, { 'a.ndjson': part() });
+    const manifest = await makeDrop(drop, { 'a.ndjson': part(16_000) });
     const [file] = manifest.files;
     const change = (changes: object) => rewriteManifest(drop, { ...manifest, files: [{ ...file, ...changes }] });
-    for (const difference of [-39_000, -1, 1]) {
+    for (const difference of [-15_000, -1, 1]) {
       change({ records: file!.records + difference });
       await expect(build(2)).rejects.toMatchObject({ code: 'drop_part_records' });
     }
     change({ sha256: '0'.repeat(64) });
     await expect(build(2)).rejects.toMatchObject({ code: 'drop_part_checksum' });
-    truncateSync(join(drop, 'a.ndjson'), 3_000_000);
-    change({ bytes: 3_000_000 });
+    truncateSync(join(drop, 'a.ndjson'), 1_200_000);
+    change({ bytes: 1_200_000 });
     await expect(build(2)).rejects.toMatchObject({ name: 'PagegateError' });
   });
 });

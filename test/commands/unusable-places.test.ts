@@ -18,7 +18,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
-import { CLI, pagegate } from '../support/program.ts';
+import { CLI, type Ended, pagegate, pagegateHere } from '../support/program.ts';
 
 /** A license that is signed and verified with keys that lie in no file. */
 const SIGN =
@@ -35,10 +35,12 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const at = (...names: string[]): string => join(folder, ...names);
-function run(...words: string[]) {
-  const { status, stderr, signal } = pagegate([...words, '--state-dir', at('state')], UNHURRIED);
-  return { status, signal, code: /\[(\w+)\]\n$/.exec(stderr)?.[1] ?? stderr };
+const inPlace = (...words: string[]): Promise<Ended> => pagegateHere([...words, '--state-dir', at('state')]);
+async function run(...words: string[]) {
+  const { status, stderr } = await inPlace(...words);
+  return { status, code: codeOf(stderr) };
 }
+const codeOf = (stderr: string): string => /\[(\w+)\]\n$/.exec(stderr)?.[1] ?? stderr;
 
 describe('a license', () => {
   const install = (): ReturnType<typeof run> => {
@@ -49,21 +51,21 @@ describe('a license', () => {
     return run('license', 'install', at('l.json'), '--trust', `v=${at('v.pem')}`);
   };
 
-  it('is not installed where its folder cannot be made', () => {
+  it('is not installed where its folder cannot be made', async () => {
     writeFileSync(at('state'), 'a file');
-    expect(install()).toMatchObject({ status: 7, code: 'state_unavailable' });
+    expect(await install()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
-  it('that cannot be put into place leaves nothing beside it', () => {
+  it('that cannot be put into place leaves nothing beside it', async () => {
     mkdirSync(at('state/license/license.json/x'), { recursive: true });
-    expect(install()).toMatchObject({ status: 7, code: 'state_unavailable' });
+    expect(await install()).toMatchObject({ status: 7, code: 'state_unavailable' });
     expect(readdirSync(at('state/license'))).toEqual(['license.json']);
   });
 
-  it('that is named and not there is no missing installation', () => {
-    expect(run('license', 'verify', at('none.json'))).toMatchObject({ status: 7, code: 'license_unreadable' });
-    expect(run('license', 'verify', folder)).toMatchObject({ status: 7, code: 'license_unreadable' });
-    expect(run('license', 'show')).toMatchObject({ status: 6, code: 'license_missing' });
+  it('that is named and not there is no missing installation', async () => {
+    expect(await run('license', 'verify', at('none.json'))).toMatchObject({ status: 7, code: 'license_unreadable' });
+    expect(await run('license', 'verify', folder)).toMatchObject({ status: 7, code: 'license_unreadable' });
+    expect(await run('license', 'show')).toMatchObject({ status: 6, code: 'license_missing' });
   });
 });
 
@@ -151,17 +153,17 @@ describe('standard input', () => {
 });
 
 describe('a key pair', () => {
-  const keygen = (name: string) => pagegate(['license', 'keygen', '--out', at(name)]);
+  const keygen = (name: string) => pagegateHere(['license', 'keygen', '--out', at(name)]);
 
-  it.each(['private', 'public'])('is written whole or not at all where the %s file is there', (which) => {
+  it.each(['private', 'public'])('is written whole or not at all where the %s file is there', async (which) => {
     writeFileSync(at(`v.${which}.pem`), 'mine');
-    const { status, stderr } = keygen('v');
+    const { status, stderr } = await keygen('v');
     expect(status).toBe(7);
     expect(stderr).toContain('[key_pair_not_written]');
     expect(readdirSync(folder)).toEqual([`v.${which}.pem`]);
   });
 
-  it('that does not fit on the disk leaves nothing, so that it can be made again', () => {
+  it('that does not fit on the disk leaves nothing, so that it can be made again', async () => {
     // A file that may not grow stands for a full disk.
     const script = 'ulimit -f 0; exec "$@"';
     const words = [process.execPath, CLI, 'license', 'keygen', '--out', at('v')];
@@ -169,16 +171,20 @@ describe('a key pair', () => {
     const { status, stderr } = spawnSync('bash', ['-c', script, 'bash', ...words], { ...UNHURRIED, env });
     expect([status, stderr]).toEqual([7, expect.stringMatching(/EFBIG.*\[key_pair_not_written\]/)]);
     expect(readdirSync(folder)).toEqual([]);
-    expect(keygen('v').status).toBe(0);
+    expect((await keygen('v')).status).toBe(0);
   });
 
-  it('is not written where there is no folder', () => {
-    expect(keygen('none/v').stderr).toContain('[key_pair_not_written]');
+  it('is not written where there is no folder', async () => {
+    expect((await keygen('none/v')).stderr).toContain('[key_pair_not_written]');
   });
 });
 
 describe('the server', () => {
-  const serve = () => run('serve', '--port', '0', '--admin-port', '0');
+  const serve = (...words: string[]) => {
+    const all = ['serve', '--port', '0', '--admin-port', '0', '--state-dir', at('state'), ...words];
+    const { status, stderr, signal } = pagegate(all, UNHURRIED);
+    return { status, signal, code: codeOf(stderr) };
+  };
 
   it('does not start where its folder cannot be made', () => {
     writeFileSync(at('state'), 'a file');
@@ -187,7 +193,7 @@ describe('the server', () => {
 
   it('does not start with an address of a fleet that cannot be read, and makes nothing', () => {
     writeFileSync(at('fleet.json'), '{"ledger":{"url":"mysql://u@h/d"}}');
-    const { status, code } = run('serve', '--port', '0', '--admin-port', '0', '--config', at('fleet.json'));
+    const { status, code } = serve('--config', at('fleet.json'));
     expect({ status, code }).toEqual({ status: 3, code: 'bad_ledger_url' });
     expect(readdirSync(folder)).toEqual(['fleet.json']);
   });
@@ -200,25 +206,25 @@ describe('the server', () => {
 });
 
 describe('the store and the index', () => {
-  it('generations that cannot be listed are no empty list', () => {
+  it('generations that cannot be listed are no empty list', async () => {
     mkdirSync(at('state/index'), { recursive: true });
     writeFileSync(at('state/index/generations'), 'a file');
-    expect(run('generations', 'list')).toMatchObject({ status: 7, code: 'store_unavailable' });
+    expect(await run('generations', 'list')).toMatchObject({ status: 7, code: 'store_unavailable' });
   });
 
-  it('an index that cannot be opened is not explained as one that is not there', () => {
+  it('an index that cannot be opened is not explained as one that is not there', async () => {
     mkdirSync(at('state/index'), { recursive: true });
     symlinkSync('current', at('state/index/current'));
-    expect(run('explain', 'https://example.com/')).toMatchObject({ status: 7, code: 'index_unreadable' });
+    expect(await run('explain', 'https://example.com/')).toMatchObject({ status: 7, code: 'index_unreadable' });
     rmSync(at('state/index/current'));
-    expect(run('explain', 'https://example.com/')).toMatchObject({ status: 0 });
+    expect(await run('explain', 'https://example.com/')).toMatchObject({ status: 0 });
   });
 });
 
-it('a plan catalog that cannot be read is not taken for none', () => {
+it('a plan catalog that cannot be read is not taken for none', async () => {
   mkdirSync(at('state'));
   symlinkSync('none.json', at('state/plans.json'));
-  expect(run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });
+  expect(await run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });
 });
 
 describe('a state directory that nobody uses, such as a mistyped one', () => {
@@ -239,31 +245,31 @@ describe('a state directory that nobody uses, such as a mistyped one', () => {
     [4, 'no_ledger', ['ledger', 'move', '--to', 'postgres://127.0.0.1:1/x']],
     [4, 'server_not_running', ['reload']],
     [7, 'license_unreadable', ['license', 'install', '/nope/license.json']],
-  ])('is left as it is: %i %s of %j', (status, code, words) => {
-    expect(run(...words)).toMatchObject({ status, code });
+  ])('is left as it is: %i %s of %j', async (status, code, words) => {
+    expect(await run(...words)).toMatchObject({ status, code });
     expect(readdirSync(folder)).toEqual([]);
     mkdirSync(at('state'));
-    expect(run(...words)).toMatchObject({ status, code });
+    expect(await run(...words)).toMatchObject({ status, code });
     expect(readdirSync(at('state'))).toEqual([]);
   });
 });
 
-it('a ledger that an account makes is named, the one that is there is not', () => {
-  const saidOf = (name: string) => pagegate(['account', 'create', name, '--state-dir', at('state')], UNHURRIED).stdout;
-  expect(saidOf('acme')).toContain(`\nledger   new: ${at('state/ledger/ledger.sqlite')}\n`);
-  expect(saidOf('other')).not.toContain('ledger');
+it('a ledger that an account makes is named, the one that is there is not', async () => {
+  const saidOf = async (name: string) => (await inPlace('account', 'create', name)).stdout;
+  expect(await saidOf('acme')).toContain(`\nledger   new: ${at('state/ledger/ledger.sqlite')}\n`);
+  expect(await saidOf('other')).not.toContain('ledger');
 });
 
 describe('a backup', () => {
-  it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])('that cannot be written to %s says so', (name) => {
-    expect(run('account', 'create', 'acme')).toMatchObject({ status: 0 });
-    expect(run('account', 'backup', at(name))).toMatchObject({ status: 7, code: 'backup_failed' });
+  it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])('that cannot be written to %s says so', async (name) => {
+    expect(await run('account', 'create', 'acme')).toMatchObject({ status: 0 });
+    expect(await run('account', 'backup', at(name))).toMatchObject({ status: 7, code: 'backup_failed' });
     expect(existsSync(at(name))).toBe(false);
   });
 
-  it('is not restored into a folder that cannot be made', () => {
+  it('is not restored into a folder that cannot be made', async () => {
     writeFileSync(at('state'), 'a file');
-    expect(run('account', 'restore', CLI)).toMatchObject({ status: 7, code: 'ledger_unavailable' });
+    expect(await run('account', 'restore', CLI)).toMatchObject({ status: 7, code: 'ledger_unavailable' });
   });
 });
 
@@ -358,29 +364,28 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
 });
 
 describe.runIf(process.getuid?.() === 0)('root in a state directory of another user', () => {
-  const errorOf = (...words: string[]) =>
-    pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, cwd: '/' }).stderr;
+  const errorOf = async (...words: string[]) => (await inPlace(...words)).stderr;
 
-  it('is told where it writes, and only there', () => {
+  it('is told where it writes, and only there', async () => {
     mkdirSync(at('state'));
-    expect(errorOf('account', 'create', 'acme')).toBe('');
+    expect(await errorOf('account', 'create', 'acme')).toBe('');
     chownSync(at('state'), 65_534, 65_534);
     const warning = /^Warning: this runs as root, and .*\/state belongs to user 65534, whose server cannot change /;
-    expect(errorOf('account', 'create', 'other')).toMatch(warning);
-    expect(errorOf('console', 'user', 'list')).toMatch(warning);
-    expect(errorOf('prune')).toMatch(warning);
-    expect(errorOf('plan', 'list')).toBe('');
-    expect(errorOf('generations', 'list')).toBe('');
+    expect(await errorOf('account', 'create', 'other')).toMatch(warning);
+    expect(await errorOf('console', 'user', 'list')).toMatch(warning);
+    expect(await errorOf('prune')).toMatch(warning);
+    expect(await errorOf('plan', 'list')).toBe('');
+    expect(await errorOf('generations', 'list')).toBe('');
   });
 });
 
-it('a link into a console that is off says so', () => {
-  const errorOf = (...words: string[]) =>
-    pagegate(['console', 'user', 'add', ...words, '--role', 'viewer', '--state-dir', at('state')], UNHURRIED).stderr;
+it('a link into a console that is off says so', async () => {
+  const errorOf = async (...words: string[]) =>
+    (await inPlace('console', 'user', 'add', ...words, '--role', 'viewer')).stderr;
   mkdirSync(at('state/license'), { recursive: true });
-  expect(errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
+  expect(await errorOf('dana')).toContain('Warning: the console is off: set console.enabled');
   writeFileSync(at('on.json'), '{"console":{"enabled":true}}');
-  expect(errorOf('eve', '--config', at('on.json'))).toBe('');
+  expect(await errorOf('eve', '--config', at('on.json'))).toBe('');
 });
 
 describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, as in a container', () => {

@@ -2,7 +2,7 @@
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import type { DecisionFilter, LoggedDecision } from '../../src/console/decisions/filter.ts';
 import { DecisionLogs, type LogPosition, SearchProgress } from '../../src/console/decisions/logs.ts';
@@ -240,5 +240,20 @@ describe('decision logs', () => {
     for (const reader of readers) await reader.return(undefined);
     expect((await topDenied(app)).toString()).toContain('latest 1 decisions');
     expect((await logs.read({}).next()).done).toBe(false);
+  });
+
+  it('are not called empty where the time is over before their first line is read', async () => {
+    write('decisions-0.ndjson', [lineOf(1)]);
+    let nowMs = 0;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1_000));
+    const config = { console: { base_path: '/' }, decision_log: { enabled: true } };
+    const app = {
+      decisions: new DecisionLogs(dir),
+      config,
+      kept: new ShortCache(() => 0),
+    } as unknown as ConsoleContext;
+    const told = (await topDenied(app)).toString();
+    clock.mockRestore();
+    expect(told).toContain('latest 1 decisions');
   });
 });

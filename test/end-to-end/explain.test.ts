@@ -13,7 +13,7 @@ import { startTestServer, type TestServer } from '../support/server.ts';
 
 const GENERATED = 2_500;
 /** Of them so many are asked of the command, too, which reads the policy anew each time. */
-const EXPLAINED = 30;
+const EXPLAINED = 8;
 /** Questions under way at once. */
 const LANES = 32;
 

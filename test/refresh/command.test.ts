@@ -1,4 +1,4 @@
-/** The real program with the real builder, verifier and license: what an operator meets. */
+/** The program with the real builder, verifier and license: what an operator meets. */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
@@ -13,6 +13,7 @@ import { openLedger } from '../../src/ledger/open.ts';
 import { currentGeneration, listGenerations, listLitter } from '../../src/refresh/store.ts';
 import { refreshFrom } from '../../src/refresh-steps/run.ts';
 import {
+  type CommandOutcome,
   createInstallation,
   domainOf,
   type Installation,
@@ -20,6 +21,7 @@ import {
   pageOf,
   type Report,
 } from '../../tools/installation.ts';
+import { pagegateHere } from '../support/program.ts';
 
 const run = promisify(execFile);
 
@@ -30,6 +32,12 @@ beforeAll(async () => {
   expect({ code, json }).toMatchObject({ code: 0, json: { outcome: 'activated', generation: 1, records: 200 } });
 });
 afterAll(() => place.remove());
+
+/** Runs a command on an installation within this process, as its own `pagegate` does in a process of its own. */
+async function pagegateOn({ configFile }: Installation, ...words: string[]): Promise<CommandOutcome> {
+  const { status, stdout, stderr } = await pagegateHere([...words, '--config', configFile, '--json']);
+  return { code: status, json: JSON.parse(stdout === '' ? stderr : stdout), stderr };
+}
 
 const indexFile = () => join(place.store, 'current/index.pgx');
 const servedPage = (): string | undefined => {
@@ -45,7 +53,7 @@ test('a refresh before the first account makes no ledger', () => {
   expect(existsSync(join(place.state, 'ledger/ledger.sqlite'))).toBe(false);
 });
 
-test('a drop that no licensee could take is not signed', () => {
+test('a drop that no licensee could take is not signed', async () => {
   const drop = place.drop('delta', { revision: 6 });
   const file = join(drop, 'manifest.json');
   const manifest = JSON.parse(readFileSync(file, 'utf8'));
@@ -53,18 +61,16 @@ test('a drop that no licensee could take is not signed', () => {
   const key = join(drop, 'key.pem');
   writeFileSync(key, privateKey.export({ type: 'pkcs8', format: 'pem' }));
   rmSync(join(drop, 'manifest.json.sig'));
-  const sign = (changed: object) => {
+  const sign = async (changed: object) => {
     chmodSync(file, 0o644);
     writeFileSync(file, JSON.stringify({ ...manifest, ...changed }));
-    return /\[(\w+)\]/.exec(
-      spawnSync(PAGEGATE, ['drop', 'sign', drop, '--key', key], { encoding: 'utf8' }).stderr,
-    )?.[1];
+    return /\[(\w+)\]/.exec((await pagegateHere(['drop', 'sign', drop, '--key', key])).stderr)?.[1];
   };
   const [first, ...others] = manifest.files;
-  expect(sign({ kind: 'delta' })).toBe('drop_kind');
-  expect(sign({ files: [{ ...first, records: first.records + 1 }, ...others] })).toBe('drop_part_records');
+  expect(await sign({ kind: 'delta' })).toBe('drop_kind');
+  expect(await sign({ files: [{ ...first, records: first.records + 1 }, ...others] })).toBe('drop_part_records');
   expect(existsSync(join(drop, 'manifest.json.sig'))).toBe(false);
-  expect(sign({})).toBeUndefined();
+  expect(await sign({})).toBeUndefined();
 });
 
 describe('a refusal leaves what is served as it was', () => {
@@ -86,7 +92,7 @@ describe('a refusal leaves what is served as it was', () => {
     ['outside the license', { revision: 6, dataset: 'other' }, /^license_not_entitled$/, EXIT.refused],
   ])('%s', async (name, spec, code, exit) => {
     const before = readFileSync(indexFile());
-    const outcome = await place.pagegate('refresh', place.drop(name, spec));
+    const outcome = await pagegateOn(place, 'refresh', place.drop(name, spec));
     expect(outcome.json.error).toMatch(code);
     expect(outcome.code).toBe(exit);
     expect(currentGeneration(place.store)).toBe(1);
@@ -98,11 +104,13 @@ describe('a refusal leaves what is served as it was', () => {
     const drop = place.drop('forged', { revision: 6 });
     const text = readFileSync(join(drop, 'manifest.json'), 'utf8');
     writeFileSync(join(drop, 'manifest.json'), text.replace('"complete"', '"partial"'));
-    expect(await place.pagegate('refresh', drop)).toMatchObject({
+    expect(await pagegateOn(place, 'refresh', drop)).toMatchObject({
       code: EXIT.refused,
       json: { error: 'drop_signature_invalid' },
     });
-    expect(await place.pagegate('drop', 'verify', drop)).toMatchObject({ json: { error: 'drop_signature_invalid' } });
+    expect(await pagegateOn(place, 'drop', 'verify', drop)).toMatchObject({
+      json: { error: 'drop_signature_invalid' },
+    });
     expect(currentGeneration(place.store)).toBe(1);
   });
 
@@ -120,7 +128,7 @@ describe('a refusal leaves what is served as it was', () => {
       return; // This machine does not let root mount.
     }
     try {
-      const outcome = await small.pagegate('refresh', small.drop('r1', { revision: 1 }));
+      const outcome = await pagegateOn(small, 'refresh', small.drop('r1', { revision: 1 }));
       expect(outcome).toMatchObject({ code: EXIT.environment, json: { error: 'build_no_space' } });
       expect(currentGeneration(small.store)).toBeUndefined();
       expect(listLitter(small.store)).toEqual([]);
@@ -133,23 +141,23 @@ describe('a refusal leaves what is served as it was', () => {
 
 test('a newer drop is served, its index is read-only, and rollback goes back and forth', async () => {
   const drop = place.drop('r6', { revision: 6 });
-  expect((await place.pagegate('refresh', drop)).json).toMatchObject({
+  expect((await pagegateOn(place, 'refresh', drop)).json).toMatchObject({
     outcome: 'activated',
     revision: 6,
     signed_by: 'vendor',
   });
   expect(servedPage()).toBe(pageOf(domainOf(7), 6));
   expect(statSync(indexFile()).mode & 0o222).toBe(0);
-  expect((await place.pagegate('refresh', drop)).json).toMatchObject({ outcome: 'unchanged' });
-  expect((await place.pagegate('rollback')).json).toMatchObject({ outcome: 'activated', revision: 5 });
+  expect((await pagegateOn(place, 'refresh', drop)).json).toMatchObject({ outcome: 'unchanged' });
+  expect((await pagegateOn(place, 'rollback')).json).toMatchObject({ outcome: 'activated', revision: 5 });
   expect(servedPage()).toBe(pageOf(domainOf(7), 5));
-  expect(await place.pagegate('refresh', drop)).toMatchObject({
+  expect(await pagegateOn(place, 'refresh', drop)).toMatchObject({
     code: 0,
     json: { outcome: 'unchanged', revision: 5, withdrawn: { revision: 6 } },
   });
   const { generation } = listGenerations(place.store).at(-1)!;
-  expect((await place.pagegate('rollback', '--to', String(generation))).json).toMatchObject({ revision: 6 });
-  expect((await place.pagegate('generations', 'list')).json.generations).toMatchObject([
+  expect((await pagegateOn(place, 'rollback', '--to', String(generation))).json).toMatchObject({ revision: 6 });
+  expect((await pagegateOn(place, 'generations', 'list')).json.generations).toMatchObject([
     { revision: 5, state: 'kept' },
     { revision: 6, state: 'served' },
   ]);
@@ -162,7 +170,7 @@ test('a kept generation that was damaged is not rolled back to', async () => {
   bytes[bytes.length >> 1]! ^= 1;
   rmSync(other.indexFile);
   writeFileSync(other.indexFile, bytes, { mode: 0o444 });
-  const outcome = await place.pagegate('rollback', '--to', String(other.generation));
+  const outcome = await pagegateOn(place, 'rollback', '--to', String(other.generation));
   expect(outcome.json.error).toMatch(/^(generation_damaged|index_corrupt)$/);
   expect(outcome.code).toBe(EXIT.corrupt);
   expect(currentGeneration(place.store)).toBe(served);
@@ -177,7 +185,7 @@ describe('doctor', () => {
     const ledger = await openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
     await ledger.createAccount('one');
     ledger.close();
-    const { code, json } = await place.pagegate('doctor');
+    const { code, json } = await pagegateOn(place, 'doctor');
     expect(json.checks?.filter((check) => check.status === 'problem')).toEqual([]);
     expect(code).toBe(0);
     for (const id of [
@@ -201,7 +209,7 @@ describe('doctor', () => {
     const bad = createInstallation({ config: { tls: { certificate_file: 'none.pem', key_file: 'none.key' } } });
     writeFileSync(join(bad.state, 'license/license.json'), '{}');
     chmodSync(bad.state, 0o777);
-    const { code, json } = await bad.pagegate('doctor');
+    const { code, json } = await pagegateOn(bad, 'doctor');
     expect(code).toBe(EXIT.environment);
     expect(json.ok).toBe(false);
     for (const id of ['permissions', 'certificate', 'index', 'license']) {
@@ -215,14 +223,14 @@ describe('doctor', () => {
 
   test('reports an index file and a configuration that are not valid', async () => {
     const bad = createInstallation();
-    await bad.pagegate('refresh', bad.drop('r1', { revision: 1 }));
+    await pagegateOn(bad, 'refresh', bad.drop('r1', { revision: 1 }));
     const file = join(bad.store, 'current/index.pgx');
     chmodSync(file, 0o644);
     truncateSync(file, 100);
     chmodSync(file, 0o444);
-    expect(statusOf((await bad.pagegate('doctor')).json, 'index')).toMatchObject({ status: 'problem' });
+    expect(statusOf((await pagegateOn(bad, 'doctor')).json, 'index')).toMatchObject({ status: 'problem' });
     writeFileSync(bad.configFile, '{"no_such_setting": 1}');
-    const { json } = await bad.pagegate('doctor');
+    const { json } = await pagegateOn(bad, 'doctor');
     expect(json.checks).toMatchObject([{ id: 'configuration', status: 'problem' }]);
     bad.remove();
   });
@@ -237,7 +245,7 @@ test.runIf(spawnSync('openssl', ['version']).status === 0)(
     const privateKey = `${key}.private.pem`;
     await run(PAGEGATE, ['drop', 'sign', drop, '--key', privateKey]);
     // It is not the key that the installation trusts; added beside the other signature it does no harm.
-    expect((await place.pagegate('drop', 'verify', drop)).json.error).toBe('drop_signature_invalid');
+    expect((await pagegateOn(place, 'drop', 'verify', drop)).json.error).toBe('drop_signature_invalid');
     const raw = join(place.root, 'signature');
     writeFileSync(raw, Buffer.from(readFileSync(join(drop, 'manifest.json.sig'), 'latin1'), 'base64'));
     const files = ['-in', join(drop, 'manifest.json'), '-sigfile', raw];
@@ -276,14 +284,14 @@ test('a refresh is in the audit where it changed what is served', async () => {
 test('a change that the audit cannot have a line of is a warning', async () => {
   const own = createInstallation();
   try {
-    await own.pagegate('refresh', own.drop('r1', { revision: 1, domains: 4 }));
+    await pagegateOn(own, 'refresh', own.drop('r1', { revision: 1, domains: 4 }));
     mkdirSync(join(own.state, 'ledger'));
     writeFileSync(join(own.state, 'ledger/ledger.sqlite'), 'This is no ledger.');
     const warning = expect.stringMatching(/^The audit has no line of it: /) as string;
     const said = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
-    const refreshed = await own.pagegate('refresh', own.drop('r2', { revision: 2, domains: 4 }));
+    const refreshed = await pagegateOn(own, 'refresh', own.drop('r2', { revision: 2, domains: 4 }));
     expect(refreshed).toMatchObject({ code: 0, stderr: said, json: { generation: 2, warnings: [warning] } });
-    expect(await own.pagegate('rollback')).toMatchObject({ code: 0, stderr: said, json: { generation: 1 } });
+    expect(await pagegateOn(own, 'rollback')).toMatchObject({ code: 0, stderr: said, json: { generation: 1 } });
   } finally {
     own.remove();
   }
@@ -292,7 +300,7 @@ test('a change that the audit cannot have a line of is a warning', async () => {
 test('prune removes what an interrupted refresh left, and old generations', async () => {
   execFileSync('mkdir', ['-p', join(place.store, 'generations/.building-99/temp')]);
   execFileSync('ln', ['-s', 'generations/99', join(place.store, '.current-123')]);
-  const { json } = await place.pagegate('prune', '--keep', '1');
+  const { json } = await pagegateOn(place, 'prune', '--keep', '1');
   expect(json.removed_litter).toHaveLength(2);
   expect(listGenerations(place.store)).toMatchObject([{ current: true }]);
   expect(listLitter(place.store)).toEqual([]);
@@ -301,21 +309,21 @@ test('prune removes what an interrupted refresh left, and old generations', asyn
 test('a drop without a record is refused, and one with far fewer is served with a warning', async () => {
   const own = createInstallation();
   try {
-    const first = await own.pagegate('refresh', own.drop('r1', { revision: 1, domains: 20 }));
+    const first = await pagegateOn(own, 'refresh', own.drop('r1', { revision: 1, domains: 20 }));
     const wholly = { rejects: {}, rejects_file: null };
     expect(first).toMatchObject({ code: 0, stderr: '', json: { previous_records: null, warnings: [], ...wholly } });
     const nothing = own.drop('r2', { revision: 2, domains: 0 });
-    expect(await own.pagegate('refresh', nothing)).toMatchObject({
+    expect(await pagegateOn(own, 'refresh', nothing)).toMatchObject({
       code: EXIT.refused,
       json: { error: 'drop_empty', message: expect.stringContaining('Its manifest lists 0 lines.') },
     });
     expect(listGenerations(own.store)).toMatchObject([{ generation: 1, current: true }]);
-    const half = await own.pagegate('refresh', own.drop('r3', { revision: 3, domains: 10 }));
+    const half = await pagegateOn(own, 'refresh', own.drop('r3', { revision: 3, domains: 10 }));
     expect(half).toMatchObject({ code: 0, stderr: '', json: { previous_records: 20, warnings: [] } });
-    const few = await own.pagegate('refresh', own.drop('r4', { revision: 4, domains: 4 }));
+    const few = await pagegateOn(own, 'refresh', own.drop('r4', { revision: 4, domains: 4 }));
     const warning = `the index has 4 records, the one before had 10. If the vendor did not mean that: pagegate rollback --to 2`;
     expect(few).toMatchObject({ code: 0, stderr: `Warning: ${warning}\n`, json: { warnings: [warning] } });
-    const one = await own.pagegate('refresh', own.drop('r5', { revision: 5, domains: 1 }), '--keep', '1');
+    const one = await pagegateOn(own, 'refresh', own.drop('r5', { revision: 5, domains: 1 }), '--keep', '1');
     expect(one.stderr).toContain('pagegate refresh OLDER-DROP --rollback');
   } finally {
     own.remove();
@@ -325,16 +333,15 @@ test('a drop without a record is refused, and one with far fewer is served with 
 test('prune and rollback make nothing where there is no index store', async () => {
   const nowhere = join(place.root, 'nowhere');
   const words = ['--config', place.configFile, '--state-dir', nowhere];
-  const { stdout } = await run(PAGEGATE, ['prune', ...words]);
+  const { stdout } = await pagegateHere(['prune', ...words]);
   expect(stdout).toBe(`There is no index store ${join(nowhere, 'index')}; nothing was removed.\n`);
-  expect(await place.pagegate('prune', '--state-dir', nowhere)).toMatchObject({
+  expect(await pagegateOn(place, 'prune', '--state-dir', nowhere)).toMatchObject({
     code: 0,
     json: { removed_generations: [], removed_litter: [] },
   });
-  const codes = [['rollback'], ['rollback', '--to', '3']].map(async (rollback) => {
-    return (await place.pagegate(...rollback, '--state-dir', nowhere)).json.error;
-  });
-  expect(await Promise.all(codes)).toEqual(['nothing_to_roll_back', 'generation_missing']);
+  const errorOf = async (...words: string[]) => (await pagegateOn(place, ...words, '--state-dir', nowhere)).json.error;
+  expect(await errorOf('rollback')).toBe('nothing_to_roll_back');
+  expect(await errorOf('rollback', '--to', '3')).toBe('generation_missing');
   expect(existsSync(nowhere)).toBe(false);
 });
 
@@ -342,7 +349,7 @@ test('what was left out of a build, and whether what was rolled back is still ke
   const own = createInstallation();
   try {
     const text = async (...words: string[]): Promise<string> =>
-      (await run(PAGEGATE, [...words, '--config', own.configFile])).stdout;
+      (await pagegateHere([...words, '--config', own.configFile])).stdout;
     const elsewhere = () => ({ login: 'https://elsewhere.example.net/login' });
     expect(await text('refresh', own.drop('r1', { revision: 1 }))).not.toContain('Left out');
     const drop = own.drop('r2', { revision: 2, pages: elsewhere });
@@ -355,7 +362,7 @@ test('what was left out of a build, and whether what was rolled back is still ke
     await text('prune', '--keep', '1');
     const again = await text('refresh', drop);
     expect(again).toContain('on purpose: pagegate refresh DROP --rollback.');
-    expect((await own.pagegate('refresh', drop)).json).toMatchObject({ withdrawn_is_kept: false, rejects: {} });
+    expect((await pagegateOn(own, 'refresh', drop)).json).toMatchObject({ withdrawn_is_kept: false, rejects: {} });
   } finally {
     own.remove();
   }

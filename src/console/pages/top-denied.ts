@@ -24,13 +24,16 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
   const add = (map: Map<string, number>, name: string): void => void map.set(name, (map.get(name) ?? 0) + 1);
   let [lines, since] = [0, ''];
   for await (const line of decisions.read({})) {
+    if (!(line instanceof SearchProgress)) {
+      lines += 1;
+      since = line.time;
+      if (line.verdict === 'deny') {
+        add(domains, line.domain);
+        add(rules, line.matched.id);
+      }
+    }
+    // Behind the line, so that a busy host does not tell of an empty log.
     if (performance.now() > until || lines >= LINES) break;
-    if (line instanceof SearchProgress) continue;
-    lines += 1;
-    since = line.time;
-    if (line.verdict !== 'deny') continue;
-    add(domains, line.domain);
-    add(rules, line.matched.id);
   }
   const most = (map: Map<string, number>): [string, number][] => [...map].sort((a, b) => b[1] - a[1]).slice(0, SHOWN);
   return { lines, since, domains: most(domains), rules: most(rules) };

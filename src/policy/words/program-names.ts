@@ -60,12 +60,11 @@ export class ProgramNames {
     this.#tokens = tokens;
     this.#verb = tokens.ordinal(LISTS.verb);
     this.#object = tokens.ordinal(LISTS.object);
-    const others = [LISTS.before, LISTS.after, LISTS.tail].map((name) => tokens.ordinal(name));
-    const [verbs = [], before = [], after = [], tails = []] = tokens.tokensIn([this.#verb, ...others]);
-    this.#verbs = byLetter(verbs, 0);
-    this.#before = byLetter(before, 0);
-    this.#after = byLetter(after, -1);
-    this.#tails = byLetter(tails, -1);
+    const wordsOf = (name: string): string[] => tokens.tokensIn(tokens.ordinal(name));
+    this.#verbs = byLetter(wordsOf(LISTS.verb), 0);
+    this.#before = byLetter(wordsOf(LISTS.before), 0);
+    this.#after = byLetter(wordsOf(LISTS.after), -1);
+    this.#tails = byLetter(wordsOf(LISTS.tail), -1);
     this.#edges = new Edges(
       [...this.#verbs.values(), ...this.#before.values()].flat(),
       [...this.#after.values()].flat(),

@@ -8,6 +8,7 @@ import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 const FILTER_BITS_PER_TOKEN = 8;
 const SLOTS_PER_TOKEN = 2;
 const NO_ENTRY = -1;
+const BYTES_AT_FIRST = 4_096;
 /** In no list. */
 export const NO_LISTS: readonly number[] = Object.freeze([]);
 
@@ -17,40 +18,85 @@ export function isAnyIn(lists: readonly number[], set: Uint8Array): boolean {
   return false;
 }
 
-/** A hash table behind a filter; filled once. */
+/** A hash table behind a filter; filled once. Its entries are in the order in which their tokens came. */
 export class TokenTable {
   readonly #filter: Uint32Array;
   /** For each slot its entry, and above `#entryBits` the bits of its hash: nearly every other word on the way to an entry is told by them. */
   readonly #slots: Int32Array;
   readonly #entryBits: number;
   /** All tokens, one behind the other; the token of an entry ends where that of the next begins. */
-  readonly #bytes: Buffer;
+  #bytes = new Uint8Array(BYTES_AT_FIRST);
   readonly #starts: Uint32Array;
   readonly #lists: (readonly number[])[] = [];
 
-  /** @param tokens each once, of lower-case letters and digits alone */
-  constructor(tokens: readonly (readonly [token: string, lists: readonly number[]])[]) {
-    this.#filter = new Uint32Array(powerOfTwo(tokens.length * FILTER_BITS_PER_TOKEN) / 32);
-    this.#entryBits = powerOfTwo(tokens.length + 1) - 1;
-    this.#slots = new Int32Array(powerOfTwo(tokens.length * SLOTS_PER_TOKEN)).fill(NO_ENTRY);
-    this.#bytes = Buffer.from(tokens.map(([token]) => token).join(''), 'latin1');
-    this.#starts = new Uint32Array(tokens.length + 1);
-    let end = 0;
-    for (const [entry, [token, lists]] of tokens.entries()) {
-      this.#insert(hashOf(token), entry);
-      this.#lists.push(lists);
-      end += token.length;
-      this.#starts[entry + 1] = end;
-    }
+  /** @param most no more tokens are added */
+  constructor(most: number) {
+    this.#filter = new Uint32Array(powerOfTwo(most * FILTER_BITS_PER_TOKEN) / 32);
+    this.#entryBits = powerOfTwo(most + 1) - 1;
+    this.#slots = new Int32Array(powerOfTwo(most * SLOTS_PER_TOKEN)).fill(NO_ENTRY);
+    this.#starts = new Uint32Array(most + 1);
   }
 
-  #insert(hash: number, entry: number): void {
-    const mixed = mix(hash);
+  /**
+   * Adds the token that two texts of lower-case letters and digits make, one behind the other; `put` tells its lists from those that it is in
+   * already.
+   */
+  add(first: string, then: string, put: (before: readonly number[]) => readonly number[]): void {
+    const entry = this.#lists.length;
+    const start = this.#starts[entry]!;
+    const end = start + first.length + then.length;
+    if (end > this.#bytes.length) {
+      const bytes = new Uint8Array(2 * end);
+      bytes.set(this.#bytes);
+      this.#bytes = bytes;
+    }
+    const mixed = mix(this.#write(then, start + first.length, this.#write(first, start, HASH_SEED)));
+    let slot = mixed & (this.#slots.length - 1);
+    for (; this.#slots[slot] !== NO_ENTRY; slot = (slot + 1) & (this.#slots.length - 1)) {
+      const taken = this.#slots[slot]!;
+      const other = taken & this.#entryBits;
+      if (((taken ^ mixed) & ~this.#entryBits) !== 0 || !this.#isSame(other, start, end)) continue;
+      this.#lists[other] = put(this.#lists[other]!);
+      return;
+    }
+    this.#slots[slot] = (mixed & ~this.#entryBits) | entry;
     const bit = mixed & (this.#filter.length * 32 - 1);
     this.#filter[bit >>> 5]! |= 1 << (bit & 31);
-    let slot = mixed & (this.#slots.length - 1);
-    while (this.#slots[slot] !== NO_ENTRY) slot = (slot + 1) & (this.#slots.length - 1);
-    this.#slots[slot] = (mixed & ~this.#entryBits) | entry;
+    this.#lists.push(put(NO_LISTS));
+    this.#starts[entry + 1] = end;
+  }
+
+  /** Writes a text behind the tokens that are there, and returns the hash that goes on over it. */
+  #write(text: string, start: number, before: number): number {
+    let hash = before;
+    for (let at = 0; at < text.length; at++) {
+      const code = text.charCodeAt(at);
+      this.#bytes[start + at] = code;
+      hash = Math.imul(hash ^ code, HASH_PRIME);
+    }
+    return hash;
+  }
+
+  /** Whether an entry is the token that was written between `start` and `end`. */
+  #isSame(entry: number, start: number, end: number): boolean {
+    const own = this.#starts[entry]!;
+    if (this.#starts[entry + 1]! - own !== end - start) return false;
+    for (let at = start; at < end; at++) if (this.#bytes[own + at - start] !== this.#bytes[at]) return false;
+    return true;
+  }
+
+  /** Every token with its lists. */
+  *entries(): IterableIterator<readonly [token: string, lists: readonly number[]]> {
+    for (const [entry, lists] of this.#lists.entries()) yield [this.#tokenOf(entry), lists];
+  }
+
+  /** The tokens whose lists are such. */
+  tokensWhere(are: (lists: readonly number[]) => boolean): string[] {
+    return this.#lists.flatMap((lists, entry) => (are(lists) ? [this.#tokenOf(entry)] : []));
+  }
+
+  #tokenOf(entry: number): string {
+    return Buffer.from(this.#bytes.subarray(this.#starts[entry], this.#starts[entry + 1])).toString('latin1');
   }
 
   /** Lists of the token that ASCII text between `start` and `end` spells, separators left out; `hash` is that of its letters and digits. */
@@ -67,6 +113,13 @@ export class TokenTable {
     }
   }
 
+  /** Lists of a token that stands for itself. */
+  findToken(token: string): readonly number[] {
+    let hash = HASH_SEED;
+    for (let at = 0; at < token.length; at++) hash = Math.imul(hash ^ token.charCodeAt(at), HASH_PRIME);
+    return this.find(hash, token, 0, token.length);
+  }
+
   #isSpelled(entry: number, text: string, start: number, end: number): boolean {
     const bytes = this.#bytes;
     let own = this.#starts[entry]!;
@@ -79,12 +132,6 @@ export class TokenTable {
     }
     return own === ownEnd;
   }
-}
-
-function hashOf(token: string): number {
-  let hash = HASH_SEED;
-  for (let at = 0; at < token.length; at++) hash = Math.imul(hash ^ token.charCodeAt(at), HASH_PRIME);
-  return hash;
 }
 
 function mix(hash: number): number {

@@ -6,7 +6,7 @@
 import { PagegateError } from '../../errors.ts';
 import { didYouMean } from '../../json/did-you-mean.ts';
 import type { Steps } from '../../steps.ts';
-import { phrasesOf, type TokenList } from '../documents.ts';
+import type { TokenList } from '../documents.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
 import { PathSegments } from '../url/path-segments.ts';
 import { staticDot } from '../url/segments.ts';
@@ -29,6 +29,7 @@ export function tokenOf(text: string): string {
 
 /** What stands in the table; other tokens have a sign in front, or letters beyond ASCII. */
 const PLAIN_TOKEN = /^[a-z0-9]+$/;
+const isPlainPart = (text: string): boolean => text === '' || PLAIN_TOKEN.test(text);
 
 /** All token lists of a policy, as one. */
 export class TokenIndex {
@@ -37,46 +38,56 @@ export class TokenIndex {
   /** For each list whether it ships. */
   readonly shipped: Uint8Array;
   readonly #ordinals: ReadonlyMap<string, number>;
-  readonly #byToken: ReadonlyMap<string, readonly number[]>;
+  /** Tokens that are not in the table. */
+  readonly #odd: ReadonlyMap<string, readonly number[]>;
   readonly #plain: TokenTable;
   readonly #segments = new PathSegments(this);
 
   private constructor(
     names: readonly string[],
     shipped: Uint8Array,
-    byToken: ReadonlyMap<string, readonly number[]>,
+    odd: ReadonlyMap<string, readonly number[]>,
     plain: TokenTable,
   ) {
     this.names = names;
     this.shipped = shipped;
     this.#ordinals = new Map(names.map((name, ordinal) => [name, ordinal]));
-    this.#byToken = byToken;
+    this.#odd = odd;
     this.#plain = plain;
   }
 
   /** A step for each list. */
   static *compile(lists: Readonly<Record<string, TokenList>>): Steps<TokenIndex> {
     const names = Object.keys(lists);
-    const byToken = new Map<string, readonly number[]>();
+    const odd = new Map<string, readonly number[]>();
+    const plain = new TokenTable(Object.values(lists).reduce((sum, list) => sum + phraseCount(list), 0));
     for (const [ordinal, name] of names.entries()) {
       // One object for all tokens that are in the same lists: what each becomes with this list.
       const longer = new Map<readonly number[], readonly number[]>();
-      for (const token of phrasesOf(lists[name]!, tokenOf)) {
-        const before = byToken.get(token) ?? NO_LISTS;
-        if (before.at(-1) === ordinal) continue;
-        let after = longer.get(before);
-        if (after === undefined) {
-          after = [...before, ordinal];
-          longer.set(before, after);
+      const put = (before: readonly number[]): readonly number[] => {
+        if (before.at(-1) === ordinal) return before;
+        const after = longer.get(before) ?? [...before, ordinal];
+        longer.set(before, after);
+        return after;
+      };
+      const add = (first: string, then: string, isPlain: boolean): void => {
+        if (isPlain && first.length + then.length > 0) plain.add(first, then, put);
+        else odd.set(first + then, put(odd.get(first + then) ?? NO_LISTS));
+      };
+      const { phrases, compounds = [] } = lists[name]!;
+      for (const token of Object.values(phrases).flat().map(tokenOf)) add(token, '', isPlainPart(token));
+      for (const { first, then } of compounds) {
+        // A sign leads a token only where nothing stands before it.
+        const ends = then.map((text) => tokenOf(` ${text}`)).map((end) => ({ end, isPlain: isPlainPart(end) }));
+        for (const start of first.map(tokenOf)) {
+          const isPlain = isPlainPart(start);
+          for (const one of ends) add(start, one.end, isPlain && one.isPlain);
         }
-        byToken.set(token, after);
       }
       yield;
     }
-    const plain = [...byToken].filter(([token]) => PLAIN_TOKEN.test(token));
-    yield;
     const shipped = Uint8Array.from(names, (name) => (lists[name]!.added ? 0 : 1));
-    return new TokenIndex(names, shipped, byToken, new TokenTable(plain));
+    return new TokenIndex(names, shipped, odd, plain);
   }
 
   /** Ordinal of a list. @throws PagegateError policy_invalid */
@@ -96,7 +107,7 @@ export class TokenIndex {
     let hash = HASH_SEED;
     for (let at = start; at < end; at++) {
       const code = text.charCodeAt(at);
-      if (code > 127) return this.#byToken.get(tokenOf(text.slice(start, end))) ?? NO_LISTS;
+      if (code > 127) return this.#known(tokenOf(text.slice(start, end))) ?? NO_LISTS;
       const folded = FOLD[code]!;
       if (folded !== 0) hash = Math.imul(hash ^ folded, HASH_PRIME);
     }
@@ -112,9 +123,7 @@ export class TokenIndex {
     const first = text.charCodeAt(start);
     if (first !== 0x2e && first !== 0x5f) return NO_LISTS;
     const name = text.slice(start, end);
-    return (
-      this.#byToken.get(tokenOf(name)) ?? this.#byToken.get(tokenOf(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS
-    );
+    return this.#known(tokenOf(name)) ?? this.#known(tokenOf(name.slice(0, name.indexOf('.', 1)))) ?? NO_LISTS;
   }
 
   /** The same as {@link find}, where nothing but ASCII stands there, no sign leads it, and its hash is known. */
@@ -133,24 +142,38 @@ export class TokenIndex {
     if (text.includes('&')) return NO_LISTS;
     const dot = text.indexOf('.', 1);
     return (
-      this.#byToken.get(tokenOf(text)) ??
-      (dot > 0 ? this.#byToken.get(tokenOf(text.slice(0, dot))) : undefined) ??
-      this.#byToken.get(tokenOf(text.replace(/^[._]+/, ''))) ??
+      this.#known(tokenOf(text)) ??
+      (dot > 0 ? this.#known(tokenOf(text.slice(0, dot))) : undefined) ??
+      this.#known(tokenOf(text.replace(/^[._]+/, ''))) ??
       NO_LISTS
     );
   }
 
   /** Every token with its lists, for reports. */
   *entries(): IterableIterator<{ token: string; lists: readonly number[] }> {
-    for (const [token, lists] of this.#byToken) yield { token, lists };
+    for (const [token, lists] of this.#plain.entries()) yield { token, lists };
+    for (const [token, lists] of this.#odd) yield { token, lists };
   }
 
-  /** The tokens of each of some lists, found in one walk over all. */
-  tokensIn(ordinals: readonly number[]): string[][] {
-    const found = ordinals.map((): string[] => []);
-    for (const [token, lists] of this.#byToken) {
-      for (const [at, ordinal] of ordinals.entries()) if (lists.includes(ordinal)) found[at]!.push(token);
-    }
-    return found;
+  /** The tokens of a list. */
+  tokensIn(ordinal: number): string[] {
+    const isIn = (lists: readonly number[]): boolean => lists.includes(ordinal);
+    return [
+      ...this.#plain.tokensWhere(isIn),
+      ...[...this.#odd].flatMap(([token, lists]) => (isIn(lists) ? token : [])),
+    ];
   }
+
+  /** Lists of a whole token; undefined where it is in none. */
+  #known(token: string): readonly number[] | undefined {
+    if (!PLAIN_TOKEN.test(token)) return this.#odd.get(token);
+    const lists = this.#plain.findToken(token);
+    return lists.length === 0 ? undefined : lists;
+  }
+}
+
+/** How many phrases a list has, those that are in it twice counted twice. */
+function phraseCount({ phrases, compounds = [] }: TokenList): number {
+  const written = Object.values(phrases).reduce((sum, some) => sum + some.length, 0);
+  return compounds.reduce((sum, { first, then }) => sum + first.length * then.length, written);
 }
