@@ -1,6 +1,5 @@
 /** Opens the ledger that a configuration names. */
 import { Ledger, type LedgerOptions } from './ledger.ts';
-import { connectFleet } from './postgres/connect.ts';
 import { PostgresStore } from './store/postgres-store.ts';
 import { SqliteStore, type SqliteStoreOptions } from './store/sqlite-store.ts';
 import type { FleetMember } from './writer.ts';
@@ -16,6 +15,8 @@ export interface OpenLedgerOptions extends LedgerOptions, SqliteStoreOptions {
 export async function openLedger(options: OpenLedgerOptions): Promise<Ledger> {
   const { fleet } = options;
   if (fleet === undefined) return new Ledger(new SqliteStore(options), options);
+  // Most hosts have a ledger of their own, and never load the driver.
+  const { connectFleet } = await import('./postgres/connect.ts');
   const engine = await connectFleet(fleet.engine);
   return new Ledger(await PostgresStore.open(engine, { ...options, ...fleet }), options);
 }
