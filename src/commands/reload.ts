@@ -20,9 +20,14 @@ async function reload(flags: ConfigFlags & { readonly json?: boolean }): Promise
   const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
   if (flags.json === true) printJson(reply);
   else {
+    // Why something is refused would make the table too wide; the warnings below say it.
+    const cellOf = (text: string): string => {
+      const reason = /^refused: (.*)$/s.exec(text)?.[1];
+      return reason !== undefined && reply.warnings.some((warning) => warning.includes(reason)) ? 'refused' : text;
+    };
     printTable([
       ['worker', 'index', 'policy', 'certificate'],
-      ...reply.workers.map(({ worker, index, policy, certificate }) => [worker, index, policy, certificate]),
+      ...reply.workers.map((one) => [one.worker, cellOf(one.index), cellOf(one.policy), cellOf(one.certificate)]),
     ]);
     for (const { worker, reason } of reply.missing) {
       printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);

@@ -1,5 +1,6 @@
 /** The environment as a source of settings, and its variables that are not settings. */
 import { PagegateError } from '../errors.ts';
+import { didYouMean } from '../json/did-you-mean.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { setSetting, type Tree } from './load/setting-tree.ts';
 import { type Setting, settings, typesOfSetting } from './schema.ts';
@@ -74,7 +75,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
         'config_invalid',
-        `The environment has ${name}, which is no setting; see docs/configuration.md.`,
+        `The environment has ${name}, which is no setting${didYouMean(name, known.keys())}; see docs/configuration.md.`,
         { name },
       );
     }

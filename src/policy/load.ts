@@ -62,9 +62,16 @@ export function* loadPolicySteps({ file, once, profile }: PolicyOptions): Steps<
   yield;
   const shipped = readShipped();
   yield;
-  const document = mergeLicensee(shipped, licensee, profile);
-  yield;
-  return yield* policySteps(document);
+  try {
+    const document = mergeLicensee(shipped, licensee, profile);
+    yield;
+    return yield* policySteps(document);
+  } catch (error) {
+    // The profile of an option is in no file.
+    const isOwn = error instanceof PagegateError && file !== undefined && error.details['id'] !== profile;
+    if (!isOwn) throw error;
+    throw new PagegateError(error.code, `${file}: ${error.what}`, error.details, { cause: error });
+  }
 }
 
 type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;

@@ -137,7 +137,9 @@ describe('environment variables', () => {
   });
 
   it('a name that begins like a setting and is not one is refused', () => {
-    expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain('PAGEGATE_SERVER_PROT');
+    expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain(
+      'PAGEGATE_SERVER_PROT, which is no setting (did you mean "PAGEGATE_SERVER_PORT"?)',
+    );
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
     // This one is no setting, but read.
     expect(loadConfig({ env: { PAGEGATE_LEDGER_PASSWORD: 'secret' } }).server.port).toBe(8080);
@@ -151,8 +153,8 @@ describe('environment variables', () => {
 
 describe('what is refused, with its place', () => {
   it.each<[string, unknown, RegExp]>([
-    ['an unknown section', { sever: {} }, /the top level has no setting "sever"/],
-    ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot"/],
+    ['an unknown section', { sever: {} }, /the top level has no setting "sever" \(did you mean "server"\?\)/],
+    ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot" \(did you mean "port"\?\)/],
     ['a port out of range', { server: { port: 65_536 } }, /server\.port: expected integer, 0 to 65,535, got 65536\.$/],
     [
       'a text where a number belongs',

@@ -518,6 +518,13 @@ describe('a policy is refused', () => {
     expect(() => withFile(text, (file) => loadPolicy({ file }))).toThrow(refused);
   });
 
+  it('with its name, where an entry names what does not exist; a profile of the command line is in no file', () => {
+    const load = (document: object, profile?: string) => () =>
+      withFile(JSON.stringify({ format: 'pagegate-policy/1', ...document }), (file) => loadPolicy({ file, profile }));
+    expect(load({ disable: ['logn'] })).toThrow(/ \/\S+\.json: "disable" names "logn", .*\(did you mean "login"\?\)/);
+    expect(load({ profile: 'strict' }, 'stict')).toThrow(/ as it is\. There is no profile "stict"/);
+  });
+
   it('when it cannot be read, is no JSON, or has another format', () => {
     const code = (task: () => unknown): string => {
       try {

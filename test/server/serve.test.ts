@@ -110,6 +110,8 @@ describe('pagegate serve', () => {
     const refused = run('reload');
     expect([refused.status, refused.stdout.match(/refused/g)?.length]).toEqual([6, 2]);
     expect(refused.stderr).toMatch(/^(?:Warning: .+\n)+$/);
+    // The table has the word alone, the warnings the reason.
+    expect(refused.stdout).toMatch(/^ +\d {2}refused {2,}unchanged/m);
     installation.publish(4, [{ domain: 'plain.org' }]);
     server!.kill('SIGHUP');
     await expect.poll(async () => (await ask(url)).body.found).toBe(false);

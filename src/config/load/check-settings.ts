@@ -1,6 +1,7 @@
 /** Checks settings against their schema, fills in its defaults, and says in words what is wrong, setting by setting. */
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../../errors.ts';
+import { didYouMean } from '../../json/did-you-mean.ts';
 import { shortJson } from '../../json/schema-problem.ts';
 import { SELDOM_USED_SCHEMA_OPTIONS } from '../../json/shipped-schemas.ts';
 import { parseNetwork } from '../../network/address.ts';
@@ -91,7 +92,13 @@ function placeOf(place: string, source: string): string {
 function describe(error: ErrorObject, source: string): string {
   const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
   const unknown = error.params['additionalProperty'];
-  if (typeof unknown === 'string') return `${where} has no setting "${unknown}"`;
+  if (typeof unknown === 'string') {
+    const beside = error.instancePath.split('/').slice(1);
+    const known = settings
+      .filter(({ path }) => beside.every((part, at) => path[at] === part))
+      .map(({ path }) => path[beside.length] ?? '');
+    return `${where} has no setting "${unknown}"${didYouMean(unknown, known)}`;
+  }
   return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shortJson(error.data)}`;
 }
 
