@@ -13,7 +13,7 @@ export interface BuildOptions {
   /** Replaces whatever file is at `out`, but for those of the drop itself. */
   readonly force?: boolean;
   readonly generation: number;
-  /** Threads, at most `WORKERS_MAX` of them; 0 works in the caller's. Without it, as many as the machine has cores. */
+  /** Threads, at most `LIMITS.workers` of them; 0 works in the caller's. Without it, as many as the machine has cores. */
   readonly workers?: number;
   /** For temporary files; the output's folder without it. */
   readonly tempDir?: string;

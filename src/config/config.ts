@@ -14,9 +14,6 @@ import { mergeSettings, setSetting, type Tree, valueAt } from './load/setting-tr
 import { settings } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
-/** A configuration file is a page of JSON; what is larger is something else. */
-const FILE_MAX_BYTES = LIMITS.configurationBytes.value;
-
 /** All settings; `docs/configuration.md` says what each means. Paths are absolute. */
 export interface Config {
   readonly state_dir: string;
@@ -151,7 +148,7 @@ function complete(tree: Tree, cwd: string): Config {
 }
 
 function readConfigFile(path: string): Tree {
-  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: FILE_MAX_BYTES });
+  const bytes = readSmallFile(path, { code: 'config_unreadable', maxBytes: LIMITS.configurationBytes.value });
   const tree = parseDocument(bytes, 'config_invalid', path);
   if (typeof tree !== 'object' || tree === null || Array.isArray(tree)) {
     throw new PagegateError('config_invalid', `${path} is not a JSON object.`, { source: path });

@@ -1,10 +1,6 @@
 /** The public keys that a configuration trusts, read from where it names them. */
-
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
-
-/** A PEM file of one key is a few hundred bytes, an RSA key or a comment some thousand. */
-export const KEY_FILE_MAX_BYTES = LIMITS.publicKeyBytes.value;
 
 /**
  * PEM texts by name; a value that is no PEM text itself is the path of a file.
@@ -25,7 +21,7 @@ function readTrustedKey(name: string, key: string): string {
   const file = {
     code: 'config_invalid',
     name: `The trusted key "${name}", ${key}`,
-    maxBytes: KEY_FILE_MAX_BYTES,
+    maxBytes: LIMITS.publicKeyBytes.value,
   } as const;
   return readSmallFile(key, file).toString('utf8');
 }

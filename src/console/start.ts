@@ -9,7 +9,7 @@ import { messageOf, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
 import { lowerPriority } from '../platform/priority.ts';
-import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import { STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
 import type { Log } from '../server/log.ts';
 import { LOG_EVENTS } from '../server/log-events.ts';
 import type { RunningServer } from '../server/server.ts';
@@ -17,15 +17,12 @@ import type { FromConsole, LoggedWarning, PrimaryAnswers, PrimaryQuestion, ToCon
 import { Sampler } from './process/metrics-sampler.ts';
 
 /** It may be slow, as when it compiles a policy on a busy host; nobody but its readers waits for it. */
-const TIMEOUT_MS = 3 * HANG_TIMEOUT_MS;
+const TIMEOUT_MS = 3 * LIMITS.hangTimeoutMs.value;
 const RESTART_FIRST_MS = 200;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 2_000;
-const WARNINGS_MAX = LIMITS.consoleWarnings.value;
 /** Lookups come first where both want the processor. */
 const LOWER_BY = 5;
-/** The console's heap; what it shows is bounded, so that more is a defect. */
-const HEAP_MAX_MIB = LIMITS.consoleHeapMib.value;
 
 /** Keeps the latest warnings of a log for the console. */
 export class WarningLog {
@@ -37,7 +34,7 @@ export class WarningLog {
     this.log = (event, fields) => {
       if (LOG_EVENTS[event].level !== 'info') {
         this.warnings.push({ time: new Date().toISOString(), event, fields: { ...fields } });
-        this.warnings.splice(0, this.warnings.length - WARNINGS_MAX);
+        this.warnings.splice(0, this.warnings.length - LIMITS.consoleWarnings.value);
       }
       log(event, fields);
     };
@@ -106,7 +103,7 @@ export class ConsoleProcess {
     const startedMs = performance.now();
     const child = fork(fileURLToPath(new URL('./main.ts', import.meta.url)), [], {
       stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-      execArgv: [`--max-old-space-size=${HEAP_MAX_MIB}`],
+      execArgv: [`--max-old-space-size=${LIMITS.consoleHeapMib.value}`],
       serialization: 'advanced',
     });
     this.#child = child;

@@ -7,7 +7,6 @@ import { counted } from '../counted.ts';
 import { type Check, type CheckOutcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
-const GLIBC_OLDEST = [2, 36] as const;
 /** Files that are open beside the connections: index, ledger, log, sockets, standard streams. */
 const FILES_BESIDE_CONNECTIONS = 128;
 const GIB = 2 ** 30;
@@ -27,15 +26,13 @@ function checkPlatform(): CheckOutcome {
 }
 
 async function checkTransport(): Promise<CheckOutcome> {
-  const { glibcVersion, loadUws } = await import('../server/uws.ts');
+  const { GLIBC, glibcVersion, isOlderGlibc, loadUws } = await import('../server/uws.ts');
   const glibc = glibcVersion();
   if (glibc === undefined) return problem('no glibc', 'Use a distribution with glibc, such as Debian 12 or later.');
-  const [major = 0, minor = 0] = glibc.split('.').map(Number);
-  if (major < GLIBC_OLDEST[0] || (major === GLIBC_OLDEST[0] && minor < GLIBC_OLDEST[1])) {
-    return problem(`glibc ${glibc}`, `The transport needs glibc ${GLIBC_OLDEST.join('.')} or newer.`);
-  }
+  if (isOlderGlibc(glibc, GLIBC.oldest))
+    return problem(`glibc ${glibc}`, `The transport needs glibc ${GLIBC.oldest.join('.')} or newer.`);
   loadUws();
-  const adapted = major === 2 && minor < 38;
+  const adapted = isOlderGlibc(glibc, GLIBC.own);
   return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy adapted to older glibc)' : ''}`);
 }
 

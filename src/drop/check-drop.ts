@@ -2,11 +2,12 @@
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { readDropFile, readManifestBytes, SIGNATURE_FILE } from './drop-files.ts';
 import { LineCounter } from './line-counter.ts';
 import { checkParts, type Manifest, parseManifest } from './manifest.ts';
 import { readPart } from './part-reader.ts';
-import { SIGNATURE_FILE_MAX_BYTES, type TrustedKey, verifySignature } from './signature.ts';
+import { type TrustedKey, verifySignature } from './signature.ts';
 
 /** A drop whose manifest can be believed. */
 export interface CheckedDrop {
@@ -27,7 +28,7 @@ export interface DropCheckOptions {
 
 /** The bytes of a drop's signature file; undefined where it has none. */
 export const readSignatureFile = (drop: string): Buffer | undefined =>
-  readDropFile(drop, SIGNATURE_FILE, SIGNATURE_FILE_MAX_BYTES);
+  readDropFile(drop, SIGNATURE_FILE, LIMITS.signatureFileBytes.value);
 
 /**
  * Reads the manifest once (every later step believes these bytes and no others), checks the signature over them, then names,

@@ -9,8 +9,6 @@ import { readSmallFileIfAny } from '../platform/small-file.ts';
 export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 
-const MANIFEST_MAX_BYTES = LIMITS.manifestBytes.value;
-
 /**
  * The bytes of a file of a drop; undefined where it has none of that name.
  *
@@ -34,7 +32,7 @@ export function readDropFile(drop: string, name: string, maxBytes: number): Buff
  * @throws PagegateError manifest_missing where there is none, and what `readDropFile` throws
  */
 export function readManifestBytes(drop: string): Buffer {
-  const bytes = readDropFile(drop, MANIFEST_FILE, MANIFEST_MAX_BYTES);
+  const bytes = readDropFile(drop, MANIFEST_FILE, LIMITS.manifestBytes.value);
   if (bytes === undefined) throw new PagegateError('manifest_missing', `Looked for ${join(drop, MANIFEST_FILE)}.`);
   return bytes;
 }

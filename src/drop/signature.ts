@@ -2,7 +2,6 @@
  * Detached signatures over a drop's manifest: `manifest.json.sig` holds one line for each signature, the base64 of the 64 raw
  * bytes of Ed25519 over the exact bytes of `manifest.json`. Any tool that knows Ed25519 can make and check it.
  */
-
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -12,8 +11,6 @@ import { parseEd25519Key } from '../platform/ed25519.ts';
 const SIGNATURES_MAX = LIMITS.signatures.value;
 const SIGNATURE_SIZE_BYTES = 64;
 const SIGNATURE_LINE = /^[A-Za-z0-9+/]{86}==$/;
-/** Longest signature file that is read. */
-export const SIGNATURE_FILE_MAX_BYTES = LIMITS.signatureFileBytes.value;
 
 /** A public key that drops may be signed with, and the operator's name for it. */
 export interface TrustedKey {

@@ -41,7 +41,7 @@ export interface VerifyOptions {
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
   /**
-   * Threads that decode, at most `WORKERS_MAX` of them; with 0 or 1 the caller's does it alone. Without it, as many as the machine has
+   * Threads that decode, at most `LIMITS.workers` of them; with 0 or 1 the caller's does it alone. Without it, as many as the machine has
    * cores, but no more than have enough to do.
    */
   readonly workers?: number;

@@ -64,12 +64,7 @@ export interface AccountPage {
   readonly isLast: boolean;
 }
 
-/** Accounts a ledger may hold: each has one slot in the shared counters, and their ids begin at 1. */
-const ACCOUNTS_MAX = LIMITS.accounts.value;
 const ACCOUNT_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
-/** A rotated key may stay valid beside its successor for at most this long, in seconds. */
-const OVERLAP_MAX_SECONDS = LIMITS.overlapSeconds.value;
-const VALID_KEYS_MAX = LIMITS.validKeys.value;
 
 /** A line of the audit table. */
 interface AuditLine {
@@ -124,7 +119,7 @@ export class Ledger {
       if ((await accountByName(sql, name)) !== undefined) throw new PagegateError('account_exists', `Got "${name}".`);
       const insert = "INSERT INTO accounts (name, state, created_at) VALUES (?, 'created', ?) RETURNING id";
       const { id = 0 } = (await sql.row<{ id: number }>(insert, name, seconds)) ?? {};
-      if (id > ACCOUNTS_MAX) throw new PagegateError('too_many_accounts', `The latest is ${id - 1}.`);
+      if (id > LIMITS.accounts.value) throw new PagegateError('too_many_accounts', `The latest is ${id - 1}.`);
       return existingAccount(sql, name);
     });
   }
@@ -222,13 +217,13 @@ export class Ledger {
    * @throws PagegateError bad_overlap, too_many_keys, account_not_found, account_state, bad_key_file, ledger_unavailable
    */
   async rotateKey(name: string, overlapSeconds = 0, isKeyFileNew = false): Promise<IssuedKey> {
-    if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > OVERLAP_MAX_SECONDS) {
+    if (!Number.isInteger(overlapSeconds) || overlapSeconds < 0 || overlapSeconds > LIMITS.overlapSeconds.value) {
       throw new PagegateError('bad_overlap', `Got ${overlapSeconds} seconds.`);
     }
     return this.#change('key.rotate', name, async (sql, moment) => {
       const account = await changeableAccount(sql, name);
       const goOn = overlapSeconds === 0 ? [] : await currentKeys(sql, account.id, moment);
-      if (goOn.length >= VALID_KEYS_MAX)
+      if (goOn.length >= LIMITS.validKeys.value)
         throw new PagegateError('too_many_keys', `"${name}" has ${goOn.length} valid keys.`);
       const until = moment.seconds + overlapSeconds;
       await sql.run(

@@ -2,7 +2,6 @@
  * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one step in the shared
  * counters. Only where a burst has used up what the ledger writer reserved, a request waits for the next reservation.
  */
-
 import { BoundedCache } from '../bounded-cache.ts';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -72,7 +71,6 @@ const STARTING = 'The ledger writer is starting.';
 const UNKNOWN: AuthResult = { kind: 'unknown' };
 /** A node's copy of the keys is complete where the fleet's ledger was heard so lately, in milliseconds. */
 const FRESH_MS = 5_000;
-const WAIT_TIMEOUT_MS = LIMITS.reservationWaitMs.value;
 const TICK_MS = 100;
 /** Keys remembered between two changes of the ledger. */
 const KEYS_MAX = 10_000;
@@ -123,7 +121,7 @@ export class Meter {
   constructor(options: MeterOptions) {
     this.#file = options.file;
     this.#now = options.now ?? Date.now;
-    this.#timeoutMs = options.timeoutMs ?? WAIT_TIMEOUT_MS;
+    this.#timeoutMs = options.timeoutMs ?? LIMITS.reservationWaitMs.value;
     this.#map();
     this.#link = (options.connect ?? connectToWriter)(options.file, {
       onConnect: () => this.#reconnected(),

@@ -12,8 +12,6 @@ import { readSmallFile } from '../platform/small-file.ts';
 
 /** The largest limit of a plan, in lookups a cycle. */
 const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
-/** A hundred plans take some thousand bytes. */
-const FILE_MAX_BYTES = LIMITS.plansBytes.value;
 
 /** One row of the catalog. */
 export interface Plan {
@@ -48,7 +46,7 @@ let validate: ValidateFunction<Catalog> | undefined;
  */
 export function loadPlans(file: string | URL = CATALOG): readonly Plan[] {
   const name = file instanceof URL ? fileURLToPath(file) : file;
-  const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: FILE_MAX_BYTES });
+  const bytes = readSmallFile(name, { code: 'bad_plan_catalogue', maxBytes: LIMITS.plansBytes.value });
   const catalog = parseDocument(bytes, 'bad_plan_catalogue', name);
   validate ??= new Validator({ allowUnionTypes: true, verbose: true, ...SELDOM_USED_SCHEMA_OPTIONS }).compile<Catalog>(
     JSON.parse(readFileSync(SCHEMA, 'utf8')),

@@ -1,8 +1,8 @@
 /** Usage by day (UTC), for the last 400 days. */
 import { PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { dayName, dayOf } from './cycle.ts';
 import type { Ledger } from './ledger.ts';
-import { USAGE_DAYS } from './store/meters.ts';
 
 export interface UsageDay {
   readonly account: string;
@@ -32,8 +32,8 @@ export async function usageByDay(
   days: number,
   nowMs = Date.now(),
 ): Promise<UsageDay[]> {
-  if (!Number.isInteger(days) || days < 1 || days > USAGE_DAYS) {
-    throw new PagegateError('usage', `--days: expected 1 to ${USAGE_DAYS}, got ${days}.`);
+  if (!Number.isInteger(days) || days < 1 || days > LIMITS.usageDays.value) {
+    throw new PagegateError('usage', `--days: expected 1 to ${LIMITS.usageDays.value}, got ${days}.`);
   }
   if (name !== undefined) await ledger.view(name);
   const since = dayOf(Math.floor(nowMs / 1000)) - days + 1;
@@ -51,7 +51,7 @@ export async function usageAfter(
   ledger: Ledger,
   after: string,
 ): Promise<{ readonly days: readonly UsageDay[]; readonly last: string } | undefined> {
-  const since = dayOf(Math.floor(Date.now() / 1000)) - USAGE_DAYS + 1;
+  const since = dayOf(Math.floor(Date.now() / 1000)) - LIMITS.usageDays.value + 1;
   const text = 'SELECT name FROM accounts WHERE name > ? ORDER BY name LIMIT ?';
   const names = await ledger.store.rows<{ name: string }>(text, after, NAMES_BATCH);
   const days: UsageDay[] = [];

@@ -8,8 +8,9 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { type ErrorCode, PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { killOnExit } from '../platform/child-cleanup.ts';
-import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
+import { STABLE_MS, timeoutFactor, Watchdog } from '../platform/watchdog.ts';
 import { COUNTERS_VERSION } from './counters/counters.ts';
 import type { EngineSource } from './postgres/engine.ts';
 import { LEDGER_VERSION } from './store/migrations.ts';
@@ -116,7 +117,7 @@ export class LedgerWriter {
   constructor(options: LedgerWriterOptions, events: WriterEvents) {
     this.#options = options;
     this.#events = events;
-    this.#timeoutMs = options.timeoutMs ?? HANG_TIMEOUT_MS;
+    this.#timeoutMs = options.timeoutMs ?? LIMITS.hangTimeoutMs.value;
     this.#standsBy = options.standsBy ?? false;
   }
 

@@ -1,12 +1,13 @@
 /** The license in the state directory: installed whole or not at all. */
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
+import { LIMITS } from '../limits.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { readSmallFile, readSmallFileIfAny } from '../platform/small-file.ts';
-import { LICENSE_MAX_BYTES, type License, type TrustedKeys, verifyLicense } from './license.ts';
+import { type License, type TrustedKeys, verifyLicense } from './license.ts';
 
-const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LICENSE_MAX_BYTES } as const;
+const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LIMITS.licenseBytes.value } as const;
 
 /** What is wrong with a license names its file: several may be at hand. */
 function verified(file: string, bytes: Uint8Array, trusted: TrustedKeys): License {

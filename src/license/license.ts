@@ -6,8 +6,6 @@ import { LIMITS } from '../limits.ts';
 import { parseEd25519Key } from '../platform/ed25519.ts';
 
 const FORMAT = 'pagegate-license/1';
-/** A license is small; more is no license. */
-export const LICENSE_MAX_BYTES = LIMITS.licenseBytes.value;
 const MANIFESTS_MAX = LIMITS.licenseManifests.value;
 const SIGNATURE_SIZE_BYTES = 64;
 const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
@@ -176,7 +174,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
  */
 export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): License {
   const bytes = typeof file === 'string' ? Buffer.from(file) : file;
-  if (bytes.length > LICENSE_MAX_BYTES) return refuse(`It has more than ${LICENSE_MAX_BYTES} bytes.`);
+  if (bytes.length > LIMITS.licenseBytes.value) return refuse(`It has more than ${LIMITS.licenseBytes.value} bytes.`);
   const envelope = asFields(parseDocument(bytes, 'bad_license', 'the file'), 'the file', [
     'format',
     'key',

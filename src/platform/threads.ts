@@ -4,9 +4,6 @@ import { parentPort, Worker } from 'node:worker_threads';
 import { type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
-/** Threads of a command, at most: more are of no use to anybody, and each takes its memory. */
-export const WORKERS_MAX = LIMITS.workers.value;
-
 /** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 };
 
@@ -30,7 +27,7 @@ interface CallResult {
 
 /** So many workers as were asked for, or else as the machine has cores. */
 export function workerCount(wanted: number | undefined): number {
-  return Math.min(WORKERS_MAX, wanted ?? availableParallelism());
+  return Math.min(LIMITS.workers.value, wanted ?? availableParallelism());
 }
 
 function packFailure(error: unknown): PackedFailure {

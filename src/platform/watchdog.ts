@@ -4,9 +4,6 @@ import { LIMITS } from '../limits.ts';
 /** How often a watched process sends a heartbeat, or is asked for one, in milliseconds. */
 export const HEARTBEAT_MS = LIMITS.heartbeatMs.value;
 
-/** How long a watched process may send none before it is killed and started again, unless told otherwise, in milliseconds. */
-export const HANG_TIMEOUT_MS = LIMITS.hangTimeoutMs.value;
-
 /** A process that ran for this long starts over with the first timeout, in milliseconds. */
 export const STABLE_MS = 60_000;
 

@@ -7,11 +7,6 @@ import { escapePointer, fieldPath, type JsonSource, readJson } from '../json/str
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** Larger files are refused: a register of ten thousand agents is about 10 MB. */
-const FILE_MAX_BYTES = LIMITS.registerBytes.value;
-/** Findings beyond this number are counted, not kept. */
-const FINDINGS_MAX = LIMITS.registerFindings.value;
-
 const SCHEMA = JSON.parse(
   readFileSync(new URL('../../data/schema/agent-register.schema.json', import.meta.url), 'utf8'),
 ) as { readonly properties: { readonly exceptions: { readonly items: { readonly properties: object } } } };
@@ -56,7 +51,7 @@ type Report = (finding: RegisterFinding) => void;
 
 /** The bytes of a register file within the size limit; `-` is standard input. @throws PagegateError register_unreadable */
 export function readRegisterFile(path: string): Uint8Array {
-  return readSmallFile(path, { code: 'register_unreadable', maxBytes: FILE_MAX_BYTES, stdin: true });
+  return readSmallFile(path, { code: 'register_unreadable', maxBytes: LIMITS.registerBytes.value, stdin: true });
 }
 
 /** Collects the findings of several files, because an agent_id should be unique over all of them. */
@@ -93,7 +88,7 @@ export class RegisterValidator {
   #note(finding: RegisterFinding): void {
     if (finding.severity === 'error') this.#errors += 1;
     else this.#warnings += 1;
-    if (this.#findings.length < FINDINGS_MAX) this.#findings.push(finding);
+    if (this.#findings.length < LIMITS.registerFindings.value) this.#findings.push(finding);
   }
 
   #validate(entry: Entry, report: Report): void {

@@ -31,7 +31,6 @@ export interface ControlSocket {
 /** A request is a word in braces; its line feed is not counted. */
 const REQUEST_MAX_BYTES = 256;
 const REQUEST_TIMEOUT_MS = 5_000;
-const CONNECTIONS_MAX = LIMITS.socketConnections.value;
 /** The kernel's limit for the path of a Unix socket, without its final NUL. */
 const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
 
@@ -62,7 +61,7 @@ export async function listenControl(
   if (!mayReplace) await removeStale(path);
   removeLeftovers(path);
   const server = createServer((socket) => serve(socket, handlers));
-  server.maxConnections = CONNECTIONS_MAX;
+  server.maxConnections = LIMITS.socketConnections.value;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(new PagegateError('listen_failed', `${path}: ${cause.message}.`, { path }, { cause })),

@@ -7,8 +7,6 @@ import { LIMITS } from '../limits.ts';
 import { withoutBrackets } from '../network/address.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** A chain of a few certificates has some ten thousand bytes. */
-const PEM_MAX_BYTES = LIMITS.certificateBytes.value;
 const NEXT_CERTIFICATE = /(?=-----BEGIN CERTIFICATE-----)/;
 
 export interface Certificate {
@@ -63,7 +61,9 @@ export function expectedNames({ server: { host }, tls: { names } }: Config): rea
 }
 
 function readPem(path: string, inspect: (stats: Stats) => void = () => {}): string {
-  return readSmallFile(path, { code: 'tls_unusable', maxBytes: PEM_MAX_BYTES, inspect }).toString('latin1');
+  return readSmallFile(path, { code: 'tls_unusable', maxBytes: LIMITS.certificateBytes.value, inspect }).toString(
+    'latin1',
+  );
 }
 
 function parsed<T>(path: string, expected: string, parse: () => T): T {

@@ -1,5 +1,4 @@
 /** The only import of uWebSockets.js: its types, and how it is loaded on this host. */
-
 import type * as UwsModule from 'uWebSockets.js';
 import { existsSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
@@ -11,17 +10,11 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 
 export type Uws = typeof UwsModule;
 
-/**
- * The size of request line and headers that the transport accepts, in bytes: a value of 8,192 bytes, each percent-encoded (three
- * bytes each), and space for the rest of the request.
- */
-const HEADERS_MAX_BYTES = LIMITS.headersBytes.value;
-
 /** The program's environment must hold these before the transport is loaded. */
-const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(HEADERS_MAX_BYTES) };
+const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.headersBytes.value) };
 
-/** The glibc that the transport's own binaries are linked against. */
-const GLIBC_NEEDED = [2, 38] as const;
+/** The glibc that the transport's own binaries are linked against, and the oldest that an adapted copy works with. */
+export const GLIBC = { own: [2, 38], oldest: [2, 36] } as const;
 
 let loaded: Uws | undefined;
 
@@ -34,14 +27,15 @@ export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
   Object.assign(process.env, ENVIRONMENT);
   const require = createRequire(import.meta.url);
+  const glibc = glibcVersion();
   const { platform, arch, version, versions } = process;
-  const host = `Node.js ${version} on ${platform} ${arch}, glibc ${glibcVersion() ?? 'none'}`;
+  const host = `Node.js ${version} on ${platform} ${arch}, glibc ${glibc ?? 'none'}`;
   const binary = join(dirname(require.resolve('uWebSockets.js')), `uws_${platform}_${arch}_${versions.modules}.node`);
   if (!existsSync(binary)) {
     const advice = 'start the program with src/pagegate, which brings the Node.js that it needs';
     throw new PagegateError('transport_unavailable', `${host}: there is no ${binary}; ${advice}.`);
   }
-  const problem = isGlibcOlder() ? loadCompatible(require, binary) : '';
+  const problem = glibc !== undefined && isOlderGlibc(glibc, GLIBC.own) ? loadCompatible(require, binary) : '';
   try {
     loaded = require('uWebSockets.js') as Uws;
     // Without this every answer has a header with the transport's name and version. The call is not in its types.
@@ -59,10 +53,10 @@ export function glibcVersion(): string | undefined {
   return report.header?.glibcVersionRuntime;
 }
 
-function isGlibcOlder(): boolean {
-  const [major = 0, minor = 0] = (glibcVersion() ?? '').split('.').map(Number);
-  if (major === 0) return false;
-  return major < GLIBC_NEEDED[0] || (major === GLIBC_NEEDED[0] && minor < GLIBC_NEEDED[1]);
+/** Whether a version of glibc, such as `2.36`, is older than another one. */
+export function isOlderGlibc(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number);
+  return ownMajor < major || (ownMajor === major && ownMinor < minor);
 }
 
 /** Puts the copy that the install step made for older hosts where the package looks for its binary. Returns what is wrong, or ''. */

@@ -13,6 +13,6 @@ describe('metering survives', () => {
   });
 
   it('more requests than units over two workers', async () => {
-    expect((await runOversell({ times: 4 })).failures).toEqual([]);
+    expect((await runOversell(4)).failures).toEqual([]);
   });
 });

@@ -38,13 +38,16 @@ const SERVED_DEADLINE_MS = 60_000;
 /** Ways to lose the power that are tried at one moment. */
 const POWER_LOSSES = 4;
 const LIMIT = 1_000_000_000;
+/** Clients that ask at once. */
+const CONNECTIONS = 8;
+/** What accounts have that are asked for more. */
+const UNITS = 1_000;
 /** No account is charged faster here, in lookups a second. */
 const RATE_MAX = 100_000;
 
 export interface MeteringChaosOptions {
   readonly rounds: number;
   readonly seed: number;
-  readonly connections?: number;
   readonly onRound?: (line: string) => void;
 }
 
@@ -169,14 +172,13 @@ async function losePower(pid: number, { installation, random, account, read, onP
 /** Rounds of load with one fault each. Every round is counted on its own account. */
 export async function runMeteringChaos(options: MeteringChaosOptions): Promise<MeteringChaosReport> {
   const random = new Random(options.seed);
-  const connections = options.connections ?? 8;
   const installation = await ServedInstallation.create({ workers: 2 });
   const faults: Record<string, number> = {};
   const failures: string[] = [];
-  const sum = { read: 0, charged: 0, unavailable: 0, worst: 0, powerLosses: 0, worstPower: 0 };
+  const sum = { read: 0, charged: 0, worstSurplus: 0, powerLosses: 0, worstPowerSurplus: 0, unavailable: 0 };
   const onPowerLoss = (surplus: number): void => {
     sum.powerLosses += 1;
-    sum.worstPower = Math.max(sum.worstPower, surplus);
+    sum.worstPowerSurplus = Math.max(sum.worstPowerSurplus, surplus);
   };
   try {
     const probe = await installation.createAccount('probe', LIMIT);
@@ -187,7 +189,7 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
       const fault = METERING_FAULTS[round < METERING_FAULTS.length ? round : random.below(METERING_FAULTS.length)]!;
       const name = `round-${round}`;
       const key = await installation.createAccount(name, LIMIT);
-      const clients = Array.from({ length: connections }, () => new Client(installation.port, key));
+      const clients = Array.from({ length: CONNECTIONS }, () => new Client(installation.port, key));
       const running = clients.map((client) => client.run());
       try {
         const isRefused = (): boolean => clients.some((client) => client.count(503) > 0);
@@ -214,7 +216,7 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
       const charged = await installation.used(name);
       const left = clients.flatMap((client) => client.remaining);
       if (charged < read) failures.push(`round ${round}, ${fault}: ${read} read, only ${charged} charged`);
-      if (charged > read + Math.min(connections, unanswered))
+      if (charged > read + Math.min(CONNECTIONS, unanswered))
         failures.push(`round ${round}, ${fault}: ${read} read, ${unanswered} unanswered, but ${charged} charged`);
       if (unanswered > 0 && !CUTS.has(fault)) failures.push(`round ${round}, ${fault}: ${unanswered} unanswered`);
       if (unavailable === 0 && fault === 'fill disk') failures.push(`round ${round}, ${fault}: it was not noticed`);
@@ -227,7 +229,7 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
       sum.read += read;
       sum.charged += charged;
       sum.unavailable += unavailable;
-      sum.worst = Math.max(sum.worst, charged - read);
+      sum.worstSurplus = Math.max(sum.worstSurplus, charged - read);
       options.onRound?.(`round ${round}: ${fault}, ${read} read, ${charged} charged, ${unavailable} refused with 503`);
     }
     const end = await installation.stop();
@@ -235,19 +237,7 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
   } finally {
     await installation.remove();
   }
-  return {
-    seed: options.seed,
-    rounds: options.rounds,
-    faults,
-    read: sum.read,
-    charged: sum.charged,
-    unavailable: sum.unavailable,
-    worstSurplus: sum.worst,
-    bound: connections,
-    powerLosses: sum.powerLosses,
-    worstPowerSurplus: sum.worstPower,
-    failures,
-  };
+  return { seed: options.seed, rounds: options.rounds, faults, ...sum, bound: CONNECTIONS, failures };
 }
 
 export interface OversellReport {
@@ -256,38 +246,34 @@ export interface OversellReport {
 }
 
 /** More requests than units over eight connections and two workers: exactly the units are served, each once. */
-export async function runOversell(options: {
-  readonly times: number;
-  readonly units?: number;
-}): Promise<OversellReport> {
-  const units = options.units ?? 1_000;
+export async function runOversell(times: number): Promise<OversellReport> {
   const installation = await ServedInstallation.create({ workers: 2 });
   const failures: string[] = [];
   try {
     const probe = await installation.createAccount('probe', LIMIT);
     await installation.start();
     await installation.recovered(probe);
-    for (let i = 0; i < options.times; i += 1) {
+    for (let i = 0; i < times; i += 1) {
       const name = `oversell-${i}`;
-      const key = await installation.createAccount(name, units);
-      const clients = Array.from({ length: 8 }, () => new Client(installation.port, key));
-      const each = Math.ceil((units * 1.5) / clients.length);
+      const key = await installation.createAccount(name, UNITS);
+      const clients = Array.from({ length: CONNECTIONS }, () => new Client(installation.port, key));
+      const each = Math.ceil((UNITS * 1.5) / clients.length);
       await Promise.all(clients.map((client) => client.run(each)));
       const served = clients.reduce((total, client) => total + client.count(200), 0);
       const refused = clients.reduce((total, client) => total + client.count(403), 0);
       const left = clients.flatMap((client) => client.remaining).sort((a, b) => a - b);
-      if (served !== units) failures.push(`${name}: ${served} served`);
+      if (served !== UNITS) failures.push(`${name}: ${served} served`);
       if (served + refused !== each * clients.length) failures.push(`${name}: ${served} served, ${refused} refused`);
       if (left.some((value, at) => value !== at)) failures.push(`${name}: the units left are not each told once`);
       const used = await installation.used(name);
-      if (used !== units) failures.push(`${name}: ${used} charged`);
+      if (used !== UNITS) failures.push(`${name}: ${used} charged`);
     }
     const end = await installation.stop();
     if (end !== '') failures.push(end);
   } finally {
     await installation.remove();
   }
-  return { times: options.times, failures };
+  return { times, failures };
 }
 
 async function main(): Promise<void> {
@@ -298,7 +284,7 @@ async function main(): Promise<void> {
   const seed = wholeNumber(values, 'seed', 0);
   const onRound = (line: string): void => void process.stdout.write(`${line}\n`);
   const chaos = await runMeteringChaos({ rounds, seed, onRound });
-  const oversell = await runOversell({ times });
+  const oversell = await runOversell(times);
   const report = { chaos, oversell };
   process.stdout.write(`${JSON.stringify(report, null, 2)}\n`);
   if (chaos.failures.length + oversell.failures.length > 0) process.exitCode = 1;

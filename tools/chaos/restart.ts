@@ -18,7 +18,7 @@ import { readOptions, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
 import { DISTRIBUTION_FAULTS, type DistributionFault, Distributions } from './distributions.ts';
 import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
-import { ServerProcess } from './server-process.ts';
+import { keepStarting, ServerProcess } from './server-process.ts';
 import { SteadyClients } from './steady-clients.ts';
 
 const USAGE =
@@ -123,18 +123,12 @@ class Scene {
     return this.#first?.log ?? '';
   }
 
-  /** Starts a server, as a service manager does; one that ends at once is started again. */
   async start(): Promise<void> {
-    const deadline = Date.now() + DEADLINE_MS;
-    for (;;) {
-      const { port, setup, place, distributions } = this;
+    const { port, setup, place, distributions } = this;
+    await keepStarting(() => {
       this.#first = new ServerProcess(place.configFile, { port, workers: setup.workers }, [], distributions.program);
-      try {
-        return await this.#first.listening();
-      } catch (error) {
-        if (Date.now() > deadline) throw error;
-      }
-    }
+      return this.#first;
+    });
   }
 
   status(): Promise<ServerStatus> {

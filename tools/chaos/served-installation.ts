@@ -7,7 +7,7 @@ import { freePort } from '../free-port.ts';
 import { activate, createInstallation, type Installation } from '../installation.ts';
 import { askOnce } from './counting-client.ts';
 import { childrenOf, commandOf, leaveNothing } from './leftovers.ts';
-import { ServerProcess, START_DEADLINE_MS } from './server-process.ts';
+import { keepStarting, ServerProcess, START_DEADLINE_MS } from './server-process.ts';
 
 const PAGE_TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'];
 
@@ -79,22 +79,13 @@ export class ServedInstallation {
     return childrenOf(this.primary).filter((pid) => commandOf(pid).includes('worker-process'));
   }
 
-  /**
-   * Starts the server, and resolves when all workers listen. One that ends at once is started again, as a service manager would: after
-   * the death of a primary its workers drain first, and the port is theirs until then.
-   */
   async start(): Promise<void> {
     this.port = this.port === 0 ? await freePort() : this.port;
     const { workers } = this.#options;
-    const deadline = Date.now() + START_DEADLINE_MS;
-    for (;;) {
+    await keepStarting(() => {
       this.#server = new ServerProcess(this.configFile, { port: this.port, workers });
-      try {
-        return await this.#server.listening();
-      } catch (error) {
-        if (Date.now() > deadline) throw error;
-      }
-    }
+      return this.#server;
+    });
   }
 
   /** Waits until all workers and the ledger writer are there and charges are possible again. */

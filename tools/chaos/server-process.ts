@@ -71,3 +71,18 @@ export class ServerProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 }
+
+/**
+ * Starts a server, and resolves when all its workers listen. One that ends at once is started again, as a service manager would: after
+ * the death of a primary its workers drain first, and the port is theirs until then.
+ */
+export async function keepStarting(start: () => ServerProcess): Promise<void> {
+  const deadline = Date.now() + START_DEADLINE_MS;
+  for (;;) {
+    try {
+      return await start().listening();
+    } catch (error) {
+      if (Date.now() > deadline) throw error;
+    }
+  }
+}

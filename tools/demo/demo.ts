@@ -3,11 +3,12 @@
  * run is fast and `make serve` goes on from there.
  */
 
-import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DAY_MS } from '../../src/times.ts';
+import { ServerProcess } from '../chaos/server-process.ts';
 import { freePort } from '../free-port.ts';
 import { fetchesOf, showGuardedFetches, startSite } from './guard-demo.ts';
 import { QUESTIONS, type Question } from './questions.ts';
@@ -20,17 +21,19 @@ const DROP = join(STATE, 'drop');
 const SAMPLE = join(ROOT, 'data/sample');
 const GUARD_POLICY = join(STATE, 'guard-policy.json');
 const ACCOUNT = 'demo';
-const START_DEADLINE_MS = 15_000;
-const STOP_DEADLINE_MS = 15_000;
 
 const paint = (code: number, text: string): string => (process.stdout.isTTY ? `\x1b[${code}m${text}\x1b[0m` : text);
 const say = (text = ''): void => void process.stdout.write(`${text}\n`);
 const heading = (text: string): void => say(`\n${paint(1, text)}`);
 
+function shownLine(args: readonly string[]): string {
+  const shown = args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg));
+  return paint(36, `$ npx pagegate ${shown.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(' ')}`);
+}
+
 /** Runs the program and shows the line that was run; a failure ends the demo with the program's own words. */
 function pagegate(args: readonly string[], capture = false): string {
-  const shown = args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg));
-  say(paint(36, `$ npx pagegate ${shown.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(' ')}`));
+  say(shownLine(args));
   const result = spawnSync(join(ROOT, 'src/pagegate'), args, {
     cwd: ROOT,
     encoding: 'utf8',
@@ -108,28 +111,6 @@ function prepareAccount(): string {
   return shown.key;
 }
 
-async function waitForServer(server: ChildProcess, origin: string): Promise<void> {
-  for (const deadline = Date.now() + START_DEADLINE_MS; Date.now() < deadline; ) {
-    if (server.exitCode !== null) throw new Error(`the server ended with exit code ${server.exitCode}`);
-    const answered = await fetch(origin).then(
-      () => true,
-      () => false,
-    );
-    if (answered) return;
-    await new Promise((resolve) => setTimeout(resolve, 50));
-  }
-  throw new Error(`the server did not answer within ${START_DEADLINE_MS / 1000} seconds`);
-}
-
-async function stopServer(server: ChildProcess): Promise<void> {
-  if (server.exitCode !== null) return;
-  const ended = new Promise((resolve) => server.once('exit', resolve));
-  server.kill('SIGTERM');
-  const late = setTimeout(() => server.kill('SIGKILL'), STOP_DEADLINE_MS);
-  await ended;
-  clearTimeout(late);
-}
-
 /** Asks one question and prints request and answer; true if the status is the one expected. */
 async function ask(origin: string, question: Question, accountKey: string): Promise<boolean> {
   const target = `/api/check?${new URLSearchParams(question.query)}`;
@@ -185,24 +166,17 @@ async function main(): Promise<void> {
   const origin = `http://127.0.0.1:${port}`;
   const site = await startSite();
   allowPort(site.port);
-  const args = withConfig('serve', '--policy', GUARD_POLICY, '--port', String(port), '--admin-port', '0');
-  say(paint(36, `$ npx pagegate ${args.map((arg) => (arg.startsWith(ROOT) ? relative(ROOT, arg) : arg)).join(' ')}`));
-  const server = spawn(join(ROOT, 'src/pagegate'), args, { cwd: ROOT, stdio: ['ignore', 'ignore', 'pipe'] });
-  let log = '';
-  server.stderr?.on('data', (chunk: Buffer) => {
-    log = (log + chunk.toString('utf8')).slice(-4096);
-  });
+  const flags = ['--policy', GUARD_POLICY, '--port', String(port), '--admin-port', '0'];
+  say(shownLine(withConfig('serve', ...flags)));
+  const server = new ServerProcess(CONFIG, {}, flags);
   let wrong = 0;
   try {
-    await waitForServer(server, origin);
+    await server.listening();
     for (const question of QUESTIONS) wrong += (await ask(origin, question, key)) ? 0 : 1;
     wrong += await showGuard(origin, key, site.port);
-  } catch (error) {
-    say(log);
-    throw error;
   } finally {
     site.close();
-    await stopServer(server);
+    await server.stop();
   }
   if (wrong > 0) throw new Error(`${wrong} answers are not the ones expected`);
   sayHowToGoOn(key);

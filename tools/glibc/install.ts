@@ -8,7 +8,7 @@ import { createHash } from 'node:crypto';
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { glibcVersion } from '../../src/server/uws.ts';
+import { GLIBC, glibcVersion, isOlderGlibc } from '../../src/server/uws.ts';
 import { ElfError, relaxGlibcNeed } from './elf.ts';
 
 /** SHA-256 of the binaries of uWebSockets.js 20.57.0 for Node 24, as its package ships them. */
@@ -16,18 +16,11 @@ const KNOWN_BINARIES: Readonly<Record<string, string>> = {
   'uws_linux_x64_137.node': '98128405dba2fb608448e921a979530f70c946a2cc9889c15f2fa70c2d00ab05',
   'uws_linux_arm64_137.node': '88618b30ddf6b2b62310db89f40a701616676352aac5e0f6184dd8ef876199ce',
 };
-const FIRST_GOOD = [2, 38];
-const FIRST_POSSIBLE = [2, 36];
 
 /** What was found and done, in one line; `failed` where the server cannot run on this host. */
 export interface InstallOutcome {
   readonly status: 'not_needed' | 'made' | 'already_made' | 'failed';
   readonly message: string;
-}
-
-function isOlder(version: string, than: readonly number[]): boolean {
-  const [major = 0, minor = 0] = version.split('.').map(Number);
-  return major < than[0]! || (major === than[0]! && minor < than[1]!);
 }
 
 /** The name of the edited copy; `src/server/uws.ts` looks for it beside the original. */
@@ -48,9 +41,9 @@ export function makeCompatible(
 ): InstallOutcome {
   if (glibc === undefined)
     return { status: 'failed', message: 'this host has no glibc; uWebSockets.js ships binaries for glibc only' };
-  if (!isOlder(glibc, FIRST_GOOD))
+  if (!isOlderGlibc(glibc, GLIBC.own))
     return { status: 'not_needed', message: `glibc ${glibc} loads uWebSockets.js as it is` };
-  if (isOlder(glibc, FIRST_POSSIBLE)) {
+  if (isOlderGlibc(glibc, GLIBC.oldest)) {
     return { status: 'failed', message: `glibc ${glibc} is too old: uWebSockets.js needs 2.36 (Debian 12) or newer` };
   }
   const source = join(directory, fileName);

@@ -1,7 +1,6 @@
 /** Numbers on the command line: decimal digits and nothing else. */
 import { InvalidArgumentError } from 'commander';
 import { LIMITS } from '../../limits.ts';
-import { WORKERS_MAX } from '../../platform/threads.ts';
 
 /** Reads a number from 0. */
 export function parseWhole(text: string): number {
@@ -24,11 +23,11 @@ export function parseGeneration(text: string): number {
 }
 
 /** How many threads there may be, for the help. */
-export const THREADS = `at most ${WORKERS_MAX}; with 0 the command works without any`;
+export const THREADS = `at most ${LIMITS.workers.value}; with 0 the command works without any`;
 
 /** Reads a number of threads beside the main one; with 0 that one does the work. */
 export function parseThreads(text: string): number {
   const count = parseWhole(text);
-  if (count > WORKERS_MAX) throw new InvalidArgumentError(`At most ${WORKERS_MAX} are possible.`);
+  if (count > LIMITS.workers.value) throw new InvalidArgumentError(`At most ${LIMITS.workers.value} are possible.`);
   return count;
 }

@@ -8,8 +8,6 @@ import { ALL_READ, CHUNK_MAX_BYTES, LogCursor, UNREAD } from './log-file.ts';
 
 /** A rotated file is named after the time of its last line. */
 const NAME = /^decisions-\d{1,4}\.(?:(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z-\w+\.)?ndjson$/;
-/** Readers at a time: each takes memory and a share of the disk. */
-const READERS_MAX = LIMITS.consoleSearches.value;
 
 /** Where a page of lines ended; the next one begins after it. */
 export interface LogPosition {
@@ -51,7 +49,7 @@ export class DecisionLogs {
 
   /** @throws PagegateError console_busy when too many read already */
   assertFree(): void {
-    if (this.#readers >= READERS_MAX) throw new PagegateError('console_busy');
+    if (this.#readers >= LIMITS.consoleSearches.value) throw new PagegateError('console_busy');
   }
 
   /**

@@ -11,7 +11,6 @@ import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
 /** Below the console, whose pages come first, as it is below the workers: lower still, a refresh on a busy host would hardly go on. */
 const LOWER_BY = 5;
-const KEPT = LIMITS.consoleJobs.value;
 
 export interface Job {
   /** What it does, in words. */
@@ -72,7 +71,7 @@ export class JobRunner {
       pid: undefined,
     };
     this.jobs.unshift(job);
-    this.jobs.splice(KEPT);
+    this.jobs.splice(LIMITS.consoleJobs.value);
     const end = (state: 'done' | 'failed', text: string): void => {
       job.state = state;
       job.text = text;

@@ -1,5 +1,4 @@
 /** Decisions: the decision log, the latest first, filtered while it is read, and sent as it is found. */
-
 import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
 import type { DecisionFilter, LoggedDecision } from '../decisions/filter.ts';
@@ -12,8 +11,6 @@ import { type Download, type Page, type Route, type SignedVisit, STAFF } from '.
 import { bytes, duration, emptyState, moment, verdictMark } from '../web/widgets.ts';
 
 const SHOWN = LIMITS.consoleDecisions.value;
-/** A page stops looking after so long, and offers to go on. */
-const BUDGET_MS = LIMITS.consoleSearchMs.value;
 /** A page that is followed is asked for again and again. */
 const LIVE_BUDGET_MS = 500;
 /** While nothing is found, a page says so often how far the search is. */
@@ -120,7 +117,7 @@ const searched = ({ backTo, doneBytes, allBytes }: SearchProgress): Html =>
 /** The rows as they are found, and below them how to go on. */
 async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLive: boolean): AsyncGenerator<Html> {
   const { app, signal } = visit;
-  const until = performance.now() + (isLive ? LIVE_BUDGET_MS : BUDGET_MS);
+  const until = performance.now() + (isLive ? LIVE_BUDGET_MS : LIMITS.consoleSearchMs.value);
   let shown = 0;
   let place: string | undefined;
   let progress: SearchProgress | undefined;

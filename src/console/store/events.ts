@@ -11,8 +11,6 @@ export interface Event {
   readonly detail: string;
 }
 
-const EVENTS_MAX = LIMITS.consoleEvents.value;
-const OUTSIDE_MAX = LIMITS.consoleOutsideEvents.value;
 /** What somebody may cause who is no user of the console, as often as they like. */
 const OUTSIDE = "(action = 'sign_in.refused' OR actor LIKE 'account:%')";
 /** Rows are removed after so many new ones: not each is worth a search. */
@@ -37,8 +35,8 @@ export class Events {
       .run(this.#now(), actor.slice(0, 64), action, detail.slice(0, 200));
     if (Number(lastInsertRowid) % PRUNE_EVERY !== 0) return;
     for (const [which, most] of [
-      [OUTSIDE, OUTSIDE_MAX],
-      ['true', EVENTS_MAX],
+      [OUTSIDE, LIMITS.consoleOutsideEvents.value],
+      ['true', LIMITS.consoleEvents.value],
     ] as const) {
       const surplus = `SELECT id FROM events WHERE ${which} ORDER BY id DESC LIMIT -1 OFFSET ?`;
       this.#database.prepare(`DELETE FROM events WHERE id IN (${surplus})`).run(most);

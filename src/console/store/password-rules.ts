@@ -3,7 +3,6 @@ import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
 export const PASSWORD_MIN_LENGTH = 12;
-const PASSWORD_MAX_LENGTH = LIMITS.consolePasswordCharacters.value;
 
 /** What fingers run along: the alphabet, digits, the rows and columns of keyboards. */
 const ROWS = [
@@ -49,7 +48,7 @@ const LEFT_MIN = 6;
  */
 export function checkPassword(password: string, name: string): void {
   const { length } = password;
-  if (length < PASSWORD_MIN_LENGTH || length > PASSWORD_MAX_LENGTH)
+  if (length < PASSWORD_MIN_LENGTH || length > LIMITS.consolePasswordCharacters.value)
     throw new PagegateError('bad_password', `Got ${length} characters.`);
   const text = password.normalize('NFKC').toLowerCase();
   if (periodOf(text) < PASSWORD_MIN_LENGTH)

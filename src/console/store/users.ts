@@ -21,7 +21,6 @@ export interface User {
 }
 
 const USER_NAME = /^[a-z0-9][a-z0-9._@-]{0,63}$/;
-const USERS_MAX = LIMITS.consoleUsers.value;
 
 interface UserRow {
   readonly name: string;
@@ -87,7 +86,7 @@ export class Users {
       .transaction(() => {
         if (this.#row(name) !== undefined) throw new PagegateError('console_user_exists', `Got "${name}".`);
         const count = this.#database.prepare<[], number>('SELECT count(*) FROM users').pluck().get() ?? 0;
-        if (count >= USERS_MAX)
+        if (count >= LIMITS.consoleUsers.value)
           throw new PagegateError('bad_console_user', `There are ${count} users, the most possible.`);
         this.#database.prepare('INSERT INTO users VALUES (?, ?, NULL, ?, NULL)').run(name, role, this.#now());
         this.#parts.events.note(actor, 'user.add', `${name} ${role}`);

@@ -3,7 +3,6 @@ import type { IncomingMessage } from 'node:http';
 import { counted } from '../../counted.ts';
 import { LIMITS } from '../../limits.ts';
 
-export const BODY_MAX_BYTES = LIMITS.consoleFormBytes.value;
 const FIELDS_MAX = LIMITS.consoleFields.value;
 
 /** Why a request is not answered as it was meant. */
@@ -83,15 +82,16 @@ export async function readForm(req: IncomingMessage): Promise<Fields> {
   const type = (req.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded')
     throw new HttpRefusal(415, 'Expected a form (application/x-www-form-urlencoded).');
-  if (Number(req.headers['content-length'] ?? 0) > BODY_MAX_BYTES) throw tooLarge();
+  if (Number(req.headers['content-length'] ?? 0) > LIMITS.consoleFormBytes.value) throw tooLarge();
   const chunks: Buffer[] = [];
   let sizeBytes = 0;
   for await (const chunk of req as AsyncIterable<Buffer>) {
     sizeBytes += chunk.length;
-    if (sizeBytes > BODY_MAX_BYTES) throw tooLarge();
+    if (sizeBytes > LIMITS.consoleFormBytes.value) throw tooLarge();
     chunks.push(chunk);
   }
   return new Fields(Buffer.concat(chunks).toString('utf8'));
 }
 
-const tooLarge = (): HttpRefusal => new HttpRefusal(413, `Expected a form of at most ${BODY_MAX_BYTES} bytes.`);
+const tooLarge = (): HttpRefusal =>
+  new HttpRefusal(413, `Expected a form of at most ${LIMITS.consoleFormBytes.value} bytes.`);

@@ -16,7 +16,7 @@ import type { Session } from '../store/sessions.ts';
 import { html } from './html.ts';
 import type { Frame } from './layout.ts';
 import { Notices } from './notices.ts';
-import { BODY_MAX_BYTES, cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
+import { cookieOf, Fields, HttpRefusal, readForm, signedOut } from './request.ts';
 import { findRoute, type Page, type Redirect, type Reply, type Route, type Visit } from './route.ts';
 import { checkHost, checkOrigin, originOf, SECURITY_HEADERS } from './security.ts';
 import { sendAsset, sendDownload, sendPage } from './send.ts';
@@ -357,7 +357,7 @@ function discard(req: IncomingMessage): void {
   let sizeBytes = 0;
   req.on('data', (chunk: Buffer) => {
     sizeBytes += chunk.length;
-    if (sizeBytes > 4 * BODY_MAX_BYTES) req.destroy();
+    if (sizeBytes > 4 * LIMITS.consoleFormBytes.value) req.destroy();
   });
   req.on('error', () => {});
   void sleep(TIMEOUTS.headersMs, undefined, { ref: false }).then(() => req.destroy());

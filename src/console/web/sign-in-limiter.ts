@@ -2,8 +2,6 @@
 import { LIMITS } from '../../limits.ts';
 
 const WINDOW_MS = LIMITS.consoleSignInSeconds.value * 1_000;
-/** What is counted at a time; the oldest goes first. */
-const ENTRIES_MAX = LIMITS.consoleFailureEntries.value;
 
 interface Entry {
   count: number;
@@ -46,7 +44,7 @@ export class SignInLimiter {
 
   #begin(name: string): Entry {
     const oldest = this.#entries.keys().next().value;
-    if (this.#entries.size >= ENTRIES_MAX && oldest !== undefined) this.#entries.delete(oldest);
+    if (this.#entries.size >= LIMITS.consoleFailureEntries.value && oldest !== undefined) this.#entries.delete(oldest);
     const entry = { count: 0, sinceMs: this.#now() };
     this.#entries.set(name, entry);
     return entry;

@@ -7,7 +7,6 @@ import type { HeldGrant, HeldGrants } from './held-grants.ts';
 
 /** A block lasts about so long at the account's recent rate, in seconds; asked for when half is left. */
 const BLOCK_SECONDS = 4;
-const BLOCK_MIN = LIMITS.blockLookups.value;
 /** An account that was used within this time is being used, in milliseconds. */
 const MOVING_MS = 1_000;
 /** What an account has not used for so long is given back. An account at its limit is told of so often. */
@@ -170,4 +169,5 @@ export class SyncItems {
 }
 
 /** Lookups to hold for an account. */
-const blockOf = ({ perSecond }: AccountStanding): number => Math.max(BLOCK_MIN, Math.ceil(perSecond * BLOCK_SECONDS));
+const blockOf = ({ perSecond }: AccountStanding): number =>
+  Math.max(LIMITS.blockLookups.value, Math.ceil(perSecond * BLOCK_SECONDS));

@@ -1,11 +1,6 @@
 /** The meters of all accounts in the ledger: what is charged, what is reserved, and the usage by day. */
-
-import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import type { SlotView } from '../counters/counters.ts';
-
-/** Days that the usage by day goes back. */
-export const USAGE_DAYS = LIMITS.usageDays.value;
 
 /** A meter as it is durable. */
 export interface MeterRow {

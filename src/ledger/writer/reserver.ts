@@ -6,12 +6,13 @@
  * state `failed` with its reason, and everything that is reserved can still be spent.
  */
 import { messageOf, PagegateError } from '../../errors.ts';
+import { LIMITS } from '../../limits.ts';
 import { type Counters, type FleetLink, NO_FLEET, WRITER_STATE, type WriterState } from '../counters/counters.ts';
 import { createCounters, type OpenCounters, openCounters, removeCounters } from '../counters/location.ts';
 import { dayOf } from '../cycle.ts';
 import type { Account } from '../quota.ts';
 import { noteIdentity, readIdentity } from '../store/identity.ts';
-import { METER_CORRECTED, USAGE_DAYS } from '../store/meters.ts';
+import { METER_CORRECTED } from '../store/meters.ts';
 import { failureReason, isTemporary } from '../store/sqlite-failures.ts';
 import type { NearLimit } from './near-limits.ts';
 import { type OpenedLedger, openForWriting } from './opened-ledger.ts';
@@ -296,7 +297,7 @@ export class Reserver {
           if (jump !== undefined && row.used !== meter.row.used) meters.audit(seconds, jump, meter.id, meter.row, row);
         }
         meters.saveCommit(this.#commits + 1, seconds);
-        if (this.#clock.isOtherDay(seconds)) meters.forgetDaysBefore(dayOf(seconds) - USAGE_DAYS);
+        if (this.#clock.isOtherDay(seconds)) meters.forgetDaysBefore(dayOf(seconds) - LIMITS.usageDays.value);
       })
       .immediate();
     this.#commits += 1;

@@ -17,7 +17,6 @@ export interface AdminSources {
   readonly names: readonly string[];
 }
 
-const CONNECTIONS_MAX = LIMITS.adminConnections.value;
 const TIMEOUT_MS = LIMITS.adminRequestMs.value;
 const HEADERS_MAX_BYTES = 8_192;
 
@@ -42,7 +41,7 @@ export async function listenAdmin(
       });
     },
   );
-  server.maxConnections = CONNECTIONS_MAX;
+  server.maxConnections = LIMITS.adminConnections.value;
   await new Promise<void>((resolve, reject) => {
     server.once('error', (cause) =>
       reject(

@@ -2,15 +2,13 @@
 import { messageOf, PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
-import { HANG_TIMEOUT_MS, STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
+import { STABLE_MS, timeoutFactor, Watchdog } from '../../platform/watchdog.ts';
 import { addSnapshots } from '../admin/metric-counters.ts';
 import { failureFields, type Log } from '../log.ts';
 import type { MetricsSnapshot } from '../metric-definitions.ts';
 import type { WorkerAnswers, WorkerLink, WorkerQuestion } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;
-/** A reload maps and checks a file and may warm it; a worker that hangs meanwhile is killed by the watch. */
-const RELOAD_TIMEOUT_MS = LIMITS.reloadMs.value;
 /** A worker that has not answered for so long is not asked by others: they need not wait for it. */
 const QUIET_WORKER_MS = 3_000;
 /** What a worker may take beyond the drain time before it is killed. */
@@ -163,7 +161,7 @@ export class Supervisor {
     if (question !== 'reload' && watch.quietMs > QUIET_WORKER_MS)
       return missing(`has not answered for ${watch.quietMs / 1_000} s`);
     try {
-      const answer = await link.ask(question, question === 'reload' ? RELOAD_TIMEOUT_MS : ASK_TIMEOUT_MS, range);
+      const answer = await link.ask(question, question === 'reload' ? LIMITS.reloadMs.value : ASK_TIMEOUT_MS, range);
       watch.heard();
       if (question === 'metrics' && slot.link === link) slot.last = answer as MetricsSnapshot;
       return { answer: { worker, ...answer } };
@@ -190,7 +188,7 @@ export class Supervisor {
   /** Asks a worker every second what it counted, and kills it when it does not answer any more. */
   #watch(number: number, link: WorkerLink): Watchdog {
     const slot = this.#slots[number]!;
-    const { log, timeoutMs = HANG_TIMEOUT_MS } = this.#options;
+    const { log, timeoutMs = LIMITS.hangTimeoutMs.value } = this.#options;
     let isAsked = false;
     const watch = new Watchdog({
       timeoutMs: timeoutMs * timeoutFactor(slot.timeouts),

@@ -14,18 +14,15 @@ import { LIMITS } from '../../limits.ts';
 import type { Address } from '../../network/address.ts';
 import { isIpv4Address } from '../../network/address.ts';
 
-const WINDOW_SECONDS = LIMITS.burstWindowSeconds.value;
 /** Times are kept in ticks: a 32-bit count of them lasts two years of uptime. */
 const TICK_MS = 16;
-const WINDOW_TICKS = (WINDOW_SECONDS * 1_000) / TICK_MS;
+const WINDOW_TICKS = (LIMITS.burstWindowSeconds.value * 1_000) / TICK_MS;
 
 const WAYS = 8;
 const HEADER_WORDS = 8;
 const SET_HEADER_WORDS = 4;
 /** Words of a record before its ring: kind (0: unused), two words of address, position in the ring, time of the last use. */
 const RECORD_HEADER_WORDS = 5;
-/** The table is never larger than this, whatever the settings. */
-const TABLE_MAX_BYTES = LIMITS.burstTableBytes.value;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
 const LOCK_TAKEOVER_MS = 100;
 /** At most this much of the time between two looks at a lock counts: what paused this worker for longer most likely paused the holder, too. */
@@ -51,7 +48,7 @@ const setWords = (limits: BurstLimits): number => SET_HEADER_WORDS + (WAYS + 1) 
 
 function setCount(limits: BurstLimits): number {
   const wanted = Math.ceil(limits.max_clients / WAYS);
-  const most = Math.max(1, Math.floor(TABLE_MAX_BYTES / (setWords(limits) * 4)));
+  const most = Math.max(1, Math.floor(LIMITS.burstTableBytes.value / (setWords(limits) * 4)));
   return 2 ** Math.floor(Math.log2(Math.min(2 ** Math.ceil(Math.log2(wanted)), most)));
 }
 

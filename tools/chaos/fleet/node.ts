@@ -11,7 +11,7 @@ import { freePort } from '../../free-port.ts';
 import { activate, createInstallation, type Installation } from '../../installation.ts';
 import { removeCountersOf } from '../../remove-counters.ts';
 import { childrenOf, commandOf, leaveNothing, processTree } from '../leftovers.ts';
-import { ServerProcess, START_DEADLINE_MS } from '../server-process.ts';
+import { keepStarting, ServerProcess } from '../server-process.ts';
 import { Relay } from './relay.ts';
 
 const run = promisify(execFile);
@@ -131,22 +131,16 @@ export class ChaosNode {
     return this.#server?.log ?? '';
   }
 
-  /** Starts it; one that ends at once is started again, as a service manager would. */
   async start(): Promise<void> {
-    const deadline = Date.now() + START_DEADLINE_MS;
     const preload = new URL('./clock.ts', import.meta.url).href;
     const env = this.#hasOwnClock ? { NODE_OPTIONS: `--import ${preload}`, CHAOS_CLOCK: this.#clockFile } : {};
     if (this.#adminPort === 0) this.#adminPort = await freePort();
     const flags = ['--port', String(this.port), '--workers', '1', '--admin-port', String(this.#adminPort)];
     this.#successor = 0;
-    for (;;) {
+    await keepStarting(() => {
       this.#server = new ServerProcess(this.place.configFile, {}, flags, undefined, env);
-      try {
-        return await this.#server.listening();
-      } catch (error) {
-        if (Date.now() > deadline) throw error;
-      }
-    }
+      return this.#server;
+    });
   }
 
   /** Kills processes, and waits until they are gone. */
