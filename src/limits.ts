@@ -370,13 +370,6 @@ const PROCESSES = group({
     reason: 'Commands of people and timers.',
     beyond: 'closed at once; the command ends with `server_busy`',
   },
-  socketPathBytes: {
-    value: 107,
-    unit: 'bytes',
-    what: 'The path of the Unix socket',
-    reason: "The kernel's limit, without the final zero byte.",
-    beyond: '`listen_failed`',
-  },
 });
 
 /** The console: what its listener takes, whom it lets in, and how much a page shows. */

@@ -3,10 +3,8 @@ import type { X509Certificate } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import { type Config, isPlainBeyondLoopback } from '../config/config.ts';
-import { statePaths } from '../config/paths.ts';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
-import { LIMITS } from '../limits.ts';
 import { formatAddress, isLoopback, parseAddress, withoutBrackets } from '../network/address.ts';
 import { DAY_MS } from '../times.ts';
 import { type Check, type CheckOutcome, days, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
@@ -55,19 +53,10 @@ function canBind(address: string): Promise<boolean> {
   }).finally(() => socket.close());
 }
 
-function checkSocketPath(config: Config): CheckOutcome[] {
-  const { socket } = statePaths(config);
-  const size = Buffer.byteLength(socket);
-  const most = LIMITS.socketPathBytes.value;
-  return size <= most
-    ? []
-    : [problem(`${socket} has ${size} bytes`, `A socket's path has at most ${most}: set admin.socket.`)];
-}
-
 /** What `serve` would say of its addresses before it starts. */
 async function checkListeners(config: Config): Promise<CheckOutcome[]> {
   const { server, admin, console } = config;
-  const findings = [...checkPorts(config), ...(await checkAddresses(config)), ...checkSocketPath(config)];
+  const findings = [...checkPorts(config), ...(await checkAddresses(config))];
   if (console.enabled && isPlainBeyondLoopback(config, console.host))
     findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
   if (isPlainBeyondLoopback(config, server.host)) {

@@ -3,10 +3,11 @@
  * socket (mode 0660) may command the server; there is no other authentication.
  */
 import { chmodSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
-import { createConnection, createServer, type Socket } from 'node:net';
-import { dirname, join } from 'node:path';
+import { createServer, type Socket } from 'node:net';
+import { basename, dirname, join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
+import { connectToPath, listenAtPath, NAME_MAX_BYTES } from '../network/unix-path.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { failureFields } from './log.ts';
 import { relayedError } from './relayed-error.ts';
@@ -31,11 +32,6 @@ export interface ControlSocket {
 /** A request is a word in braces; its line feed is not counted. */
 const REQUEST_MAX_BYTES = 256;
 const REQUEST_TIMEOUT_MS = 5_000;
-/** The kernel's limit for the path of a Unix socket, without its final NUL. */
-const PATH_MAX_BYTES = LIMITS.socketPathBytes.value;
-
-const isTooLong = (path: string): boolean => Buffer.byteLength(path) > PATH_MAX_BYTES;
-const tooLong = (path: string): string => `${path} is longer than ${PATH_MAX_BYTES} bytes; set admin.socket.`;
 
 /** A socket gets its place in one step, from a name of its own beside it. */
 const TEMPORARY_NAME = '.control-';
@@ -51,8 +47,13 @@ export async function listenControl(
   handlers: ControlHandlers,
   mayReplace = false,
 ): Promise<ControlSocket> {
+  if (Buffer.byteLength(basename(path)) > NAME_MAX_BYTES)
+    throw new PagegateError(
+      'listen_failed',
+      `The name of ${path} has more than ${NAME_MAX_BYTES} bytes; set admin.socket.`,
+      { path },
+    );
   const temporary = join(dirname(path), `${TEMPORARY_NAME}${process.pid}`);
-  if (isTooLong(path) || isTooLong(temporary)) throw new PagegateError('listen_failed', tooLong(path), { path });
   try {
     makeFolder(dirname(path), 0o750);
   } catch (error) {
@@ -62,12 +63,11 @@ export async function listenControl(
   removeLeftovers(path);
   const server = createServer((socket) => serve(socket, handlers));
   server.maxConnections = LIMITS.socketConnections.value;
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (cause) =>
-      reject(new PagegateError('listen_failed', `${path}: ${cause.message}.`, { path }, { cause })),
-    );
-    server.listen(temporary, resolve);
-  });
+  try {
+    await listenAtPath(server, temporary);
+  } catch (error) {
+    throw fromSystem('listen_failed', path, error);
+  }
   const inode = statSync(temporary).ino;
   chmodSync(temporary, 0o660);
   renameSync(temporary, path);
@@ -98,9 +98,12 @@ async function removeStale(path: string): Promise<void> {
 
 function isAnswered(path: string): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
-    const probe = createConnection(path, () => resolve(true));
+    const probe = connectToPath(path);
     probe.once('error', () => resolve(false));
-    probe.once('connect', () => probe.destroy());
+    probe.once('connect', () => {
+      resolve(true);
+      probe.destroy();
+    });
   });
 }
 
@@ -172,15 +175,14 @@ export async function askServer(
   timeoutMs = 150_000,
   options: Omit<ControlRequest, 'command'> = {},
 ): Promise<unknown> {
-  if (isTooLong(path))
-    throw new PagegateError('server_not_running', `None can listen there: ${tooLong(path)}`, { path });
   const text = await new Promise<string>((resolve, reject) => {
     let received = '';
     const fail = (why: string, cause?: unknown): void => {
       socket.destroy();
       reject(new PagegateError('server_not_running', `${path}: ${why}.`, { path }, { cause }));
     };
-    const socket = createConnection(path, () => socket.write(`${JSON.stringify({ command, ...options })}\n`));
+    const socket = connectToPath(path);
+    socket.once('connect', () => socket.write(`${JSON.stringify({ command, ...options })}\n`));
     socket.setTimeout(timeoutMs, () => fail('no answer in time'));
     socket.on('error', (cause: NodeJS.ErrnoException) => {
       if (DENIED.has(cause.code)) reject(fromSystem('server_forbidden', path, cause));

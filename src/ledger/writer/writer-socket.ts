@@ -2,28 +2,16 @@
  * How workers and the ledger writer talk: a worker names accounts that have run low, the ledger writer answers when it has looked. What
  * there is to see stands in the shared counters, so that a message lost with its process loses nothing else.
  */
-import { closeSync, constants, openSync, rmSync } from 'node:fs';
-import { connect, createServer, type Socket } from 'node:net';
-import { basename, dirname, join } from 'node:path';
+import { rmSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { dirname, join } from 'node:path';
+import { connectToPath, listenAtPath } from '../../network/unix-path.ts';
 
 const ANSWER = Buffer.from([1]);
 const ID_SIZE_BYTES = 4;
-/** Longest path of a Unix socket, in bytes; Linux allows 107. */
-const SOCKET_PATH_MAX_BYTES = 100;
 const RECONNECT_MS = 50;
 
 const socketFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.sock');
-
-/** Runs a task with a path short enough for a socket: a long one is reached through an open directory. */
-function withShortPath<T>(path: string, task: (path: string, release: () => void) => T): T {
-  if (Buffer.byteLength(path) <= SOCKET_PATH_MAX_BYTES) return task(path, () => {});
-  const fd = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
-  let isOpen = true;
-  return task(`/proc/self/fd/${fd}/${basename(path)}`, () => {
-    if (isOpen) closeSync(fd);
-    isOpen = false;
-  });
-}
 
 export interface WorkersLink {
   /** Tells all workers to look. */
@@ -72,12 +60,7 @@ export async function listenForWorkers(
   const path = socketFile(ledgerFile);
   // The ledger writer holds the lock: a socket that lies here belongs to no living one.
   rmSync(path, { force: true });
-  await withShortPath(path, (short, release) =>
-    new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(short, resolve);
-    }).finally(release),
-  );
+  await listenAtPath(server, path);
   return {
     answerAll: () => answer(workers),
     reconnectAll: () => {
@@ -133,36 +116,25 @@ class Connection implements WriterLink {
     this.#opening?.destroy();
   }
 
-  #open(): void {
-    try {
-      withShortPath(this.#path, (short, release) => this.#connect(short, release));
-    } catch {
-      // The folder of a long path is gone; it may come back.
-      this.#openLater();
-    }
-  }
-
   #openLater(): void {
     if (!this.#isClosed) this.#timer = setTimeout(() => this.#open(), RECONNECT_MS);
   }
 
-  #connect(path: string, release: () => void): void {
+  #open(): void {
     const onAnswer = (): true => {
       this.#events.onAnswer();
       return true;
     };
     // One buffer for all answers: they carry nothing.
-    const socket = connect({ path, onread: { buffer: Buffer.alloc(64), callback: onAnswer } });
+    const socket = connectToPath(this.#path, { buffer: Buffer.alloc(64), callback: onAnswer });
     this.#opening = socket;
     socket.on('connect', () => {
-      release();
       if (this.#isClosed) return;
       this.#connected = socket;
       this.#events.onConnect();
     });
     socket.on('error', () => {});
     socket.on('close', () => {
-      release();
       this.#connected = undefined;
       this.#openLater();
     });
