@@ -13,6 +13,7 @@ import type { Evidence } from '../../src/policy/types.ts';
 import { RecordEvidence } from '../../src/server/record-evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 import { CHECKOUT, datasetOf, ensureServedIndex } from '../data.ts';
+import { mixedTargets } from '../http/mix.ts';
 import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
@@ -42,7 +43,12 @@ const evidence = (pages: readonly { type: string; url: string }[]): Evidence => 
 const NO_PAGES = evidence([]);
 const EIGHT_PAGES = evidence(PAGES);
 
-/** Four values of each kind, so that no cache of one value decides. */
+/** So many URLs of the HTTP bench are asked about in turn. */
+const MIXED = 20_000;
+/** Those of 1 to 2 KB are longer, and no others. */
+const LONG = 900;
+
+/** Four values of each kind, so that no cache of one value decides. But a processor soon knows which way each branch goes for them. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   'bare domain': ['example.com', 'docs.python.org', 'news.bbc.co.uk', 'stripe.com'],
   'plain URL': [
@@ -150,6 +156,17 @@ function round(subjects: Readonly<Record<string, Subject>>): Round {
   return Object.fromEntries(ns);
 }
 
+/** What the HTTP bench asks about: URLs that all differ, as a server meets them. */
+function mixedValues(records: number): Readonly<Record<string, readonly string[]>> {
+  const values = mixedTargets(records, MIXED, 1).map(
+    (target) => new URLSearchParams(target.slice(target.indexOf('?'))).get('url')!,
+  );
+  return {
+    'URLs of the HTTP bench': values,
+    'plain ones of them': values.filter((value) => value.length < LONG && !value.includes('?')),
+  };
+}
+
 async function run(options: BenchOptions): Promise<BenchReport> {
   const policy = loadPolicy();
   const naive = naivePolicy(policy);
@@ -157,20 +174,21 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const judge =
     (values: readonly string[], known: Evidence): Subject =>
     (turn) => {
-      const target = parseTarget(values[turn & 3]!);
+      const target = parseTarget(values[turn % values.length]!);
       return 'problem' in target ? target : evaluate(policy, { url: target.url, method: 'GET' }, known);
     };
-  const rows = Object.entries(VALUES).map(([kind, values]) => {
+  const rows = Object.entries({ ...VALUES, ...mixedValues(options.records) }).map(([kind, values]) => {
     options.log(kind);
     const each =
       (subject: (value: string) => unknown): Subject =>
       (turn) =>
-        subject(values[turn & 3]!);
+        subject(values[turn % values.length]!);
     const subjects: Readonly<Record<string, Subject>> = {
       'read ns': each(parseTarget),
       'verdict ns': judge(values, NO_PAGES),
       'with 8 pages ns': judge(values, EIGHT_PAGES),
-      'naive list ns': each(naive),
+      // Which takes milliseconds for each: of a kind with few values alone.
+      ...(kind in VALUES ? { 'naive list ns': each(naive) } : {}),
       'new URL ns': each((value) => new URL(value.includes('://') ? value : `https://${value}`).hostname),
       'tldts ns': each((value) => getDomain(value)),
       ...(ON_HOSTS.has(kind) ? served.subjectsOf(values) : {}),
@@ -190,7 +208,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   return {
     rows,
     notes: [
-      `Medians of ${ROUNDS} interleaved rounds of ${ROUND_MS} ms in one process, processor time; four values of each kind in turn.`,
+      `Medians of ${ROUNDS} interleaved rounds of ${ROUND_MS} ms in one process, processor time; four values of each kind in turn, and ${MIXED.toLocaleString('en-US')} URLs of the HTTP bench, which all differ: the processor cannot learn their branches by heart.`,
       'read: value to key and canonical URL; verdict: that and all layers on a classified domain without pages; then with eight pages.',
       `with 8 pages of an index: the same on hosts of ${HOSTS.toLocaleString('en-US')} records that have eight pages, one after the other; the record is found before, and the pages are read from it. Its lookup and the head of its answer are not counted.`,
       'naive list: the same hosts, words and tokens as regular expressions over new URL, without page types, nested URLs or IDN checks.',

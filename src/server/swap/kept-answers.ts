@@ -38,9 +38,9 @@ export class KeptAnswers {
   #used = 0;
   #turn = 0;
 
-  /** The answer to the very same query; undefined where there is none. */
+  /** The answer to the very same query; undefined where there is none. A long one is none of those that are kept: it is not even hashed. */
   get(query: string): KeptAnswer | undefined {
-    return this.#answers.get(query);
+    return query.length > QUERY_MAX_LENGTH ? undefined : this.#answers.get(query);
   }
 
   /** Whether the answer at hand is one of those that are kept. */
