@@ -1038,3 +1038,142 @@ describe('the name of a parameter that is a path', () => {
       expect(judge(`https://www.example.org/?${name}`)).toBe('deny rules/settings');
   });
 });
+
+describe('a command as the value of a parameter that names an act', () => {
+  const COMMANDS = ['create', 'save', 'update', 'enable', 'disable', 'transfer', 'assign', 'unlock', 'refund', 'apply'];
+  const NAMES = ['action', 'do', 'act', 'cmd', 'op', 'task', 'mode', 'method', 'event'];
+
+  it.each(NAMES)('%s: alone, with what it is done to before or behind it, and behind a dot', (name) => {
+    const values = COMMANDS.flatMap((verb) => [verb, `item.${verb}`]);
+    const taken = ['update', 'save', 'delete', 'cancel', 'approve', 'assign', 'refund'];
+    const compounds = taken.flatMap((verb) => [
+      `${verb}Item`,
+      `${verb}_item`,
+      `item_${verb}`,
+      `${verb}Item.x`,
+      `${verb}Item&x`,
+    ]);
+    const missed = [...values, ...compounds].filter(
+      (value) => !judge(`https://www.example.org/x.php?${name}=${encodeURIComponent(value)}&id=5`).startsWith('deny'),
+    );
+    expect(missed).toEqual([]);
+  });
+
+  const SAVES: Readonly<Record<string, string>> = {
+    de: 'speichern',
+    fr: 'enregistrer',
+    es: 'guardar',
+    pt: 'salvar',
+    it: 'salva',
+    nl: 'opslaan',
+    pl: 'zapisz',
+    cs: 'ulozit',
+    sk: 'uložiť',
+    hu: 'mentes',
+    ro: 'salveaza',
+    sv: 'spara',
+    da: 'gem',
+    no: 'lagre',
+    fi: 'tallenna',
+    tr: 'kaydet',
+    el: 'αποθήκευση',
+    ru: 'сохранить',
+    uk: 'зберегти',
+    bg: 'запази',
+    hr: 'spremi',
+    sr: 'сачувај',
+    sl: 'shrani',
+    et: 'salvesta',
+    lv: 'saglabat',
+    lt: 'issaugoti',
+    ca: 'desar',
+    vi: 'luu',
+    id: 'simpan',
+    ja: '保存',
+    zh: '储存',
+    ko: '저장',
+    ar: 'حفظ',
+    he: 'שמור',
+    fa: 'ذخیره',
+    th: 'บันทึก',
+    hi: 'सहेजें',
+  };
+
+  it.each(Object.entries(SAVES))('in %s', (_language, value) => {
+    expect(judge(`https://www.example.org/x.php?action=${encodeURIComponent(value)}`)).toBe('deny rules/action_get');
+  });
+
+  it.each(['?mode=archive', '?action=view&id=5', '?mode=list', '?task=show', '?mode=report', '?action=get_posts'])(
+    'does not stand in %s',
+    (query) => {
+      expect(judge(`https://www.example.org/x.php${query}`)).toBe('allow default/classified_read');
+    },
+  );
+});
+
+describe('a program that changes something', () => {
+  const VERBS = ['update', 'save', 'enable', 'disable', 'renew', 'assign', 'refund', 'restore', 'verify', 'delete'];
+
+  it('is denied with the verb before what is changed, and behind it', () => {
+    const paths = VERBS.flatMap((verb) => {
+      const last = `${verb[0]!.toUpperCase()}${verb.slice(1)}`;
+      return [`${verb}Item.do`, `${verb}_item.php`, `Item${last}.aspx`, `item_${verb}.php`, `item${last}`];
+    });
+    expect(paths.filter((path) => judge(`https://www.example.org/x/${path}`) !== 'deny rules/action_get')).toEqual([]);
+  });
+
+  it.each(['/meeting-place', '/product-insert', '/data-restore'])('is not %s: of two words it is a noun', (path) => {
+    expect(judge(`https://www.example.org${path}`)).toBe('allow default/classified_read');
+  });
+});
+
+describe('the end of a session', () => {
+  it.each(['OALogout.jsp', 'ForceLogout', 'x.do?dispatch=auth.logout', 'index.php?main_page=logoff'])(
+    'is %s',
+    (path) => {
+      expect(judge(`https://www.example.org/a/${path}`)).toMatch(/^deny rules\/(?:action_get|login)$/);
+    },
+  );
+
+  const LOGOUTS: Readonly<Record<string, string>> = {
+    de: 'ausloggen',
+    fr: 'se-déconnecter',
+    es: 'cierre-de-sesion',
+    pt: 'terminar-sessao',
+    ro: 'deconectare',
+    et: 'logi-valja',
+    lv: 'izrakstities',
+    lt: 'atsijungti',
+    sl: 'odjava',
+    mk: 'одјави-се',
+    bg: 'изход',
+    ca: 'tancar-sessio',
+    eu: 'itxi-saioa',
+    gl: 'pechar-sesion',
+    tr: 'oturumu-kapat',
+    he: 'התנתקות',
+    ar: 'تسجيل-الخروج',
+    fa: 'خروج-از-سیستم',
+    hi: 'लॉग-आउट',
+    bn: 'লগ-আউট',
+    th: 'ออกจากระบบ',
+  };
+
+  it.each(Object.entries(LOGOUTS))('in %s', (_language, name) => {
+    expect(judge(`https://www.example.org/${encodeURIComponent(name)}`)).toBe('deny rules/action_get');
+  });
+});
+
+describe('a token', () => {
+  it('is asked for where it is the whole path, and at the end of an interface in the plural', () => {
+    for (const url of [
+      'https://www.example.org/token',
+      'https://api.example.org/v1/tokens',
+      'https://developer.example.org/account/access_token',
+      'https://www.example.org/oauth1a/request',
+      'https://www.example.org/as/revoke_token.oauth2',
+    ])
+      expect([url, judge(url)]).toEqual([url, 'deny rules/oauth']);
+    expect(judge('https://www.example.org/tokens')).toBe('allow default/classified_read');
+  });
+});

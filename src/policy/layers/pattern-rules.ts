@@ -45,6 +45,8 @@ const PARAMETER_LISTS = {
   path: 'path_name',
   /** They name a controller, on the root or its index file. */
   controller: 'controller_name',
+  /** They name an act, written as the name of a program may be: `deleteItem`. */
+  act: 'action_dispatch',
   /** They may hold the id of a program. */
   programId: 'program_id_name',
   /** A file that stands for its folder. */
@@ -330,22 +332,33 @@ export class PatternLayer {
       for (const list of lists) {
         const conditions = this.#table.parameter[list];
         if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
-        this.#readParameter(conditions, value, 1 << context, lists.includes(this.#lists.programId));
+        this.#readParameter(conditions, list, value, 1 << context, lists.includes(this.#lists.programId));
       }
     }
   }
 
-  #readParameter(conditions: readonly ParameterCondition[], value: string, context: number, mayBeId: boolean): void {
+  #readParameter(
+    conditions: readonly ParameterCondition[],
+    name: number,
+    value: string,
+    context: number,
+    mayBeId: boolean,
+  ): void {
     let lists: readonly number[] | undefined;
     for (const condition of conditions) {
       if (this.#hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
       if ((condition.contexts & context) === 0 || (condition.butDates && isDate(value))) continue;
       if (condition.value >= 0) {
-        lists ??= listsOfValue(value, this.#tokens, mayBeId);
+        lists ??= this.#listsOfValue(value, name, mayBeId);
         if (!lists.includes(condition.value)) continue;
       }
       this.#hit(condition.rule);
     }
+  }
+
+  #listsOfValue(value: string, name: number, mayBeId: boolean): readonly number[] {
+    const lists = listsOfValue(value, this.#tokens, mayBeId);
+    return name === this.#lists.act ? [...lists, ...this.#words.listsOfAct(value)] : lists;
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import { ExtensionSet } from '../url/characters.ts';
 import { lastLetterEnd, nameStop, staticDot } from '../url/segments.ts';
+import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that are called rather than pages that are written. */
@@ -25,6 +26,7 @@ const LISTS = {
   tail: 'program_tail',
 } as const;
 
+const ACT_NAME = /^[a-z0-9_-]+/i;
 const NAME_MAX_LENGTH = 64;
 /** Prose has more words. A letter alone is not one. */
 const UNCALLED_WORDS_MAX = 2;
@@ -48,6 +50,8 @@ export class ProgramNames {
   readonly #object: number;
   /** Verbs, and words in front that say nothing, by their first letter; words behind that say nothing, by their last one. */
   readonly #verbs: ReadonlyMap<number, readonly string[]>;
+  /** Verbs by their last letter. */
+  readonly #lastVerbs: ReadonlyMap<number, readonly string[]>;
   readonly #before: ReadonlyMap<number, readonly string[]>;
   readonly #after: ReadonlyMap<number, readonly string[]>;
   /** Words behind that tell by themselves, by their last letter. */
@@ -62,6 +66,7 @@ export class ProgramNames {
     this.#object = tokens.ordinal(LISTS.object);
     const wordsOf = (name: string): string[] => tokens.tokensIn(tokens.ordinal(name));
     this.#verbs = byLetter(wordsOf(LISTS.verb), 0);
+    this.#lastVerbs = byLetter(wordsOf(LISTS.verb), -1);
     this.#before = byLetter(wordsOf(LISTS.before), 0);
     this.#after = byLetter(wordsOf(LISTS.after), -1);
     this.#tails = byLetter(wordsOf(LISTS.tail), -1);
@@ -69,13 +74,16 @@ export class ProgramNames {
       [...this.#verbs.values(), ...this.#before.values()].flat(),
       [...this.#after.values()].flat(),
     );
-    this.#tailEdges = new Edges([], [...this.#tails.values()].flat());
+    this.#tailEdges = new Edges([], [...this.#tails.values(), ...this.#lastVerbs.values()].flat());
   }
 
-  /** What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one. */
-  read(path: string, start: number, stop: number, end: number): ProgramName | undefined {
+  /**
+   * What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one.
+   * `isAct`: it is called, whatever its extension.
+   */
+  read(path: string, start: number, stop: number, end: number, isAct = false): ProgramName | undefined {
     if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
-    let isCalled = false;
+    let isCalled = isAct;
     if (path.charCodeAt(stop) === 0x2e) {
       const extension = lastLetterEnd(path, stop + 1, nameStop(path, stop + 1, end));
       isCalled = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
@@ -89,13 +97,20 @@ export class ProgramNames {
     const name = isOneWord(path, start, stop) ? text : text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];
-    this.#addVerb(name, parts);
+    this.#addVerb(name, isCalled || name === text, parts);
     if (isCalled) {
       const words = text.match(/[a-z]+/g) ?? [];
       for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
     } else if (name === text) this.#addTail(name, parts);
     return { lists: this.#listsOfCores(name), parts };
+  }
+
+  /** Token lists of a value that names an act, as of a program that is called so: `deleteItem`. Signs behind it are no part of it. */
+  listsOfAct(value: string): readonly number[] {
+    const text = ACT_NAME.exec(value)?.[0] ?? '';
+    const name = this.read(text, 0, text.length, text.length, true);
+    return name === undefined ? NO_LISTS : [...name.lists, ...name.parts];
   }
 
   /** Whether a name that is not called may hold words of the lists; told before anything is cut out of it. */
@@ -120,13 +135,20 @@ export class ProgramNames {
     return lists;
   }
 
-  /** Adds the lists of a verb before what it is done to: `deleteitem`. */
-  #addVerb(name: string, to: number[]): void {
-    for (const verb of this.#verbs.get(name.charCodeAt(0)) ?? []) {
-      const at = verb.length;
-      if (at < CORE_MIN_LENGTH || name.length - at < CORE_MIN_LENGTH || !name.startsWith(verb)) continue;
-      if (this.#tokens.find(name, at, name.length).includes(this.#object)) addOnce(to, this.#verb);
-    }
+  /** Adds the list of verbs where one stands before what it is done to (`deleteitem`), or behind (`itemdelete`): of two words that is a noun. */
+  #addVerb(name: string, mayEnd: boolean, to: number[]): void {
+    const { length } = name;
+    const isObject = (start: number, end: number): boolean =>
+      end - start >= CORE_MIN_LENGTH && this.#tokens.find(name, start, end).includes(this.#object);
+    const isCommand =
+      (this.#verbs.get(name.charCodeAt(0)) ?? []).some(
+        (verb) => verb.length >= CORE_MIN_LENGTH && name.startsWith(verb) && isObject(verb.length, length),
+      ) ||
+      (mayEnd &&
+        (this.#lastVerbs.get(name.charCodeAt(length - 1)) ?? []).some(
+          (verb) => verb.length >= CORE_MIN_LENGTH && name.endsWith(verb) && isObject(0, length - verb.length),
+        ));
+    if (isCommand) addOnce(to, this.#verb);
   }
 
   /** Adds the lists of a word behind others that tells by itself: `shibbolethLogin`. */

@@ -119,6 +119,11 @@ export class Words {
     this.lastEnd = 0;
   }
 
+  /** Token lists of the value of a parameter that names an act, taken apart. */
+  listsOfAct(value: string): readonly number[] {
+    return this.#programs.listsOfAct(value);
+  }
+
   readHost(host: string): void {
     this.#host = host;
     const lists = this.#hostLabels.listsOf(host);
