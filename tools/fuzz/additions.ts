@@ -61,6 +61,12 @@ const PARAMETERS = [
   'utm_source=x',
   'x=docs%2Fhelp',
   'search=x',
+  '',
+  '&',
+  ';',
+  ';x=1',
+  'x[]=1',
+  '?x=1',
 ];
 
 const LANGUAGES = ['en', 'de', 'en-us', 'pt-BR', 'zh-hans', 'fr_FR', 'us/en'];
@@ -79,6 +85,8 @@ const PLAIN_HOST = /^(https?:\/\/)([^/?#:@%\\\s]+)(?=[/?#]|$)/i;
 const ADDITIONS = {
   'a fragment': (random, url) => (url.includes('#') ? url : `${url}#${random.pick(FRAGMENTS)}`),
   'a parameter': (random, url) => withParameter(url, random.pick(PARAMETERS), random.chance(50)),
+  'a parameter of a route': (random, url) =>
+    /#[/!]/.test(url) ? `${url}${url.includes('?', url.indexOf('#')) ? '&' : '?'}${random.pick(PARAMETERS)}` : url,
   'another case': (random, url) => otherCase(random, url),
   'a sign at the end': (random, url) => (endsInPath(url) ? url + random.pick(TRAILING_SIGNS) : url),
   'a sign behind the path': (random, url) => (endsInPath(url) ? behindPath(url, random.pick(TRAILING_SIGNS)) : url),
@@ -298,7 +306,9 @@ function pathOf(url: string): readonly [before: string, path: string, behind: st
 function withLanguage(url: string, language: string): string {
   const [before = '', path, behind] = pathOf(url) ?? [];
   if (path === undefined || path === '/' || /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)) return url;
-  return /\/\/(?:www\.)?example[^.]*\.(?:org|com)$/i.test(before) ? `${before}/${language}${path}${behind}` : url;
+  return /\/\/(?:(?:www|login|mail|my|shop)\.)?example[^.]*\.(?:org|com)$/i.test(before)
+    ? `${before}/${language}${path}${behind}`
+    : url;
 }
 
 /** Whether the path ends with what may be a folder: a name without an extension. */
