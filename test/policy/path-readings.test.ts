@@ -98,6 +98,7 @@ describe('the readings of a path', () => {
     ['/x&url=localhost:8080|', '/x&url=localhost:8080|%23x'],
     ['/x&url=localhost:8080%E2%80%8B', '/x&url=localhost:8080%E2%80%8B/%3Fx=1'],
     ['/x&sho;w=com.example.settings', '/x&sho;w=com.example.settings;v=1.0'],
+    ['/new/a%26pa/ge=login', '/new/a%26pa;a=b/ge=login'],
     ['/samlrequest/redir/@name.git', '/samlrequest/redir/;/@name.git'],
   ])('leave no other verdict: %s, %s', (path, other) => {
     const verdict = judge(`https://example.org${path}`);
