@@ -305,7 +305,7 @@ function pathOf(url: string): readonly [before: string, path: string, behind: st
 /** Puts a language in front, on a host of which nothing is known: on others a first segment is the name of an owner. */
 function withLanguage(url: string, language: string): string {
   const [before = '', path, behind] = pathOf(url) ?? [];
-  if (path === undefined || path === '/' || /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)) return url;
+  if (path === undefined || path === '/' || /^(?:\/|%2f)+[a-z]{2}(?:[-_/;]|%2f|$)/i.test(path)) return url;
   return /\/\/(?:(?:www|login|mail|my|shop)\.)?example[^.]*\.(?:org|com)$/i.test(before)
     ? `${before}/${language}${path}${behind}`
     : url;
