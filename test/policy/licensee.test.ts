@@ -40,6 +40,19 @@ describe("the licensee's file", () => {
     expect(policy.revision).not.toBe(shipped.revision);
   });
 
+  it('adds words that lift no denial of a file', () => {
+    const policy = licenseePolicy({
+      add: {
+        rules: [{ id: 'payroll', kind: 'pattern', verdict: 'deny', when: [{ segment: 'payroll' }], note: NOTE }],
+        tokens: { payroll: { meaning: 'Where salaries are.', phrases: { en: ['pay roll'] } } },
+      },
+    });
+    for (const path of ['/glossary/payroll.exe', '/hosting-lexikon/payroll.msi']) {
+      expect(judge(`https://example.org${path}`)).toBe('flag rules/executable');
+      expect(judge(`https://example.org${path}`, {}, 'GET', policy)).not.toMatch(/^allow/);
+    }
+  });
+
   it('overrides by id', () => {
     const policy = licenseePolicy({
       override: {

@@ -30,6 +30,11 @@ const TRAILING_SIGNS = [
   '&x=',
   '%26x=',
 ];
+/** What ends a path for servers that decode before they look. */
+const ENCODED_QUERIES = ['%3Fx=1', '%3Fx', '%23x', '%26x=1', '&x=1', '%3F', '/%3Fx=1', '/&x=1', '%3fx=1%26y=2'];
+
+/** What stands between slashes and names nothing. */
+const EMPTY_SEGMENTS = ['/', '//', '/.', '/%20', '/%E2%80%8B', '/;x=1', '/;', '/%2F', '/...'];
 
 const FRAGMENTS = [
   '',
@@ -56,6 +61,12 @@ const PARAMETERS = [
   'utm_source=x',
   'x=docs%2Fhelp',
   'search=x',
+  '',
+  '&',
+  ';',
+  ';x=1',
+  'x[]=1',
+  '?x=1',
 ];
 
 const LANGUAGES = ['en', 'de', 'en-us', 'pt-BR', 'zh-hans', 'fr_FR', 'us/en'];
@@ -74,15 +85,20 @@ const PLAIN_HOST = /^(https?:\/\/)([^/?#:@%\\\s]+)(?=[/?#]|$)/i;
 const ADDITIONS = {
   'a fragment': (random, url) => (url.includes('#') ? url : `${url}#${random.pick(FRAGMENTS)}`),
   'a parameter': (random, url) => withParameter(url, random.pick(PARAMETERS), random.chance(50)),
+  'a parameter of a route': (random, url) =>
+    /#[/!]/.test(url) ? `${url}${url.includes('?', url.indexOf('#')) ? '&' : '?'}${random.pick(PARAMETERS)}` : url,
   'another case': (random, url) => otherCase(random, url),
   'a sign at the end': (random, url) => (endsInPath(url) ? url + random.pick(TRAILING_SIGNS) : url),
   'a sign behind the path': (random, url) => (endsInPath(url) ? behindPath(url, random.pick(TRAILING_SIGNS)) : url),
+  'an encoded query behind the path': (random, url) =>
+    endsInPath(url) ? behindPath(url, random.pick(ENCODED_QUERIES)) : url,
   'a language in front': (random, url) => withLanguage(url, random.pick(LANGUAGES)),
   'an index file': (random, url) => (isFolder(url) ? behindPath(url, random.pick(INDEX_FILES)) : url),
   // Of a front page there is no such form.
   'amp behind': (random, url) =>
     isFolder(url) && !isFront(url) ? behindPath(url, random.pick(['/amp', '/amp/'])) : url,
   'a segment parameter': (random, url) => behindSegment(random, url, random.pick(SEGMENT_PARAMETERS)),
+  'an empty segment': (random, url) => insteadOfSlash(random, url, `${random.pick(EMPTY_SEGMENTS)}/`, true),
   'another slash': (random, url) => insteadOfSlash(random, url, random.pick(['//', '/./', '///', '%2F', '%2f'])),
   'an escape': (random, url) => withEscape(random, url),
   'another port': (random, url) => url.replace(BARE_HOST, `$1${random.pick([':8443', ':443', ':80', ':'])}`),
@@ -105,6 +121,8 @@ export interface AdditionReport {
 }
 
 const FAILURES_MAX = 10;
+/** So many things are added to one URL. */
+const STEPS = 6;
 
 /** Runs the fuzzer on URLs of its own and on some of `urls`; stops after a few failures. */
 export function fuzzAdditions(
@@ -114,7 +132,7 @@ export function fuzzAdditions(
   urls: readonly string[] = [],
 ): AdditionReport {
   const random = new Random(seed);
-  const words = [...policy.tokens.entries()].map(({ token }) => token);
+  const words = wordsByList(policy);
   const kinds = Object.keys(ADDITIONS) as Addition[];
   const tried = Object.fromEntries(kinds.map((kind) => [kind, 0])) as Record<Addition, number>;
   const failures: string[] = [];
@@ -124,15 +142,22 @@ export function fuzzAdditions(
     const page = judgeValue(policy, url, 'GET')?.verdict === 'allow' ? pageOf(url) : undefined;
     const verdict = judgeValue(policy, url, 'GET', page);
     if (verdict === undefined || verdict.verdict === 'allow') continue;
-    for (const kind of kinds) {
-      const other = ADDITIONS[kind](random, url);
-      if (other === url || !isBound(verdict, kind)) continue;
+    const add = (kind: Addition, to: string, before: Verdict): string => {
+      const other = ADDITIONS[kind](random, to);
+      if (other === to || !isBound(before, kind)) return to;
       tried[kind]++;
-      if (judgeValue(policy, other, 'GET', page)?.verdict !== 'allow') continue;
+      if (judgeValue(policy, other, 'GET', page)?.verdict !== 'allow') return other;
       const where = page === undefined ? '' : `, with the page ${JSON.stringify(page)}`;
       failures.push(
-        `${kind}: ${JSON.stringify(url)} gets ${verdictText(verdict)}, ${JSON.stringify(other)} is allowed${where}`,
+        `${kind}: ${JSON.stringify(to)} gets ${verdictText(before)}, ${JSON.stringify(other)} is allowed${where}`,
       );
+      return to;
+    };
+    for (const kind of kinds) add(kind, url, verdict);
+    // Several things can be added, one after the other: none lifts what stands before it.
+    for (let left = STEPS, steps = url; left > 0; left--) {
+      const before = judgeValue(policy, steps, 'GET', page);
+      if (before !== undefined) steps = add(random.pick(kinds), steps, before);
     }
   }
   return { tried, failures };
@@ -178,6 +203,11 @@ const VALUES = [
   'A1b2C3d4E5f6G7h8I9j0'.repeat(9),
 ];
 
+/** The policy's words by list: most lists that say where a word counts are short. */
+function wordsByList({ tokens }: Policy): readonly (readonly string[])[] {
+  return tokens.tokensIn(tokens.names.map((_name, ordinal) => ordinal)).filter((words) => words.length > 0);
+}
+
 /** A word with a sign within: some readers take what follows for an extension, others for the rest of the word. */
 function cutWord(random: Random, word: string): string {
   const at = 1 + random.below(Math.max(1, word.length - 1));
@@ -185,9 +215,9 @@ function cutWord(random: Random, word: string): string {
 }
 
 /** A URL of the policy's own words, hosts and ordinary pieces: most of them are denied. */
-function randomAct(random: Random, policy: Policy, words: readonly string[]): string {
+function randomAct(random: Random, policy: Policy, words: readonly (readonly string[])[]): string {
   if (random.chance(20)) return (random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random))).trim();
-  const plain = (): string => encodeURIComponent(random.pick(words));
+  const plain = (): string => encodeURIComponent(random.pick(random.pick(words)));
   const word = (): string => (random.chance(15) ? cutWord(random, plain()) : plain());
   const piece = (): string => random.pick([word, word, () => random.pick(PIECES)])();
   const { host } = random.pick(policy.document.hosts);
@@ -195,7 +225,7 @@ function randomAct(random: Random, policy: Policy, words: readonly string[]): st
     'https://example.org',
     'https://example.org',
     `https://${random
-      .pick(words)
+      .pick(random.pick(words))
       .replaceAll(/[^\p{L}\p{M}\p{N}]+/gu, '-')
       .toLowerCase()}.example.org`,
     `https://${host.replace(/^[=*]\.?/, host.startsWith('*') ? 'a.' : '')}`,
@@ -275,23 +305,16 @@ function pathOf(url: string): readonly [before: string, path: string, behind: st
 /** Puts a language in front, on a host of which nothing is known: on others a first segment is the name of an owner. */
 function withLanguage(url: string, language: string): string {
   const [before = '', path, behind] = pathOf(url) ?? [];
-  // A first segment without a name counts as one, which it does not behind a language.
-  if (
-    path === undefined ||
-    path === '/' ||
-    /^\/+[^/\p{L}\p{N}]*(?:[;&]|%3F|%23|%26)/iu.test(path) ||
-    /^\/+[a-z]{2}(?:[-_/;]|$)/i.test(path)
-  )
-    return url;
-  return /\/\/(?:www\.)?example[^.]*\.(?:org|com)$/i.test(before) ? `${before}/${language}${path}${behind}` : url;
+  if (path === undefined || path === '/' || /^(?:\/|%2f)+[a-z]{2}(?:[-_/;]|%2f|$)/i.test(path)) return url;
+  return /\/\/(?:(?:www|login|mail|my|shop)\.)?example[^.]*\.(?:org|com)$/i.test(before)
+    ? `${before}/${language}${path}${behind}`
+    : url;
 }
 
-/** Whether the path ends with what may be a folder: a name without an extension, which is not an index file itself. */
+/** Whether the path ends with what may be a folder: a name without an extension. */
 function isFolder(url: string): boolean {
   const [, path = ''] = pathOf(url) ?? [];
-  return (
-    endsInPath(url) && /\/(?!(?:index|default|home|main|start|amp)(?![a-z0-9]))[^/.%;&][^/.%]*[a-z0-9]$/i.test(path)
-  );
+  return endsInPath(url) && /\/(?![^a-z0-9/]*;)[^/.]*(?<!%|%.)[a-z0-9]$/i.test(path);
 }
 
 /** Whether the path is a language alone. */
@@ -311,11 +334,14 @@ function behindSegment(random: Random, url: string, text: string): string {
   return before + segments.join('/') + behind;
 }
 
-/** Puts a text in the place of one slash of the path, not of the first one. */
-function insteadOfSlash(random: Random, url: string, text: string): string {
+/** Puts a text in the place of one slash of the path; of the first one only where that stays one. */
+function insteadOfSlash(random: Random, url: string, text: string, withFirst = false): string {
   const [before, path, behind] = pathOf(url) ?? [];
   if (path === undefined) return url;
-  const slashes = [...path.matchAll(/(?<=.)\//gs)].map(({ index }) => index);
+  // Not those of a URL in the path.
+  const slashes = [...path.matchAll(/(?<![/:])\/(?!\/)/g)]
+    .map(({ index }) => index)
+    .filter((at) => at > 0 || withFirst);
   if (slashes.length === 0) return url;
   const at = random.pick(slashes);
   return before + path.slice(0, at) + text + path.slice(at + 1) + behind;

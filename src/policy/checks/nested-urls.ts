@@ -12,6 +12,8 @@ import type { TokenIndex } from '../words/tokens.ts';
 const SCHEME_MAX_LENGTH = 16;
 // With or without slashes: clients take both for an absolute URL.
 const STARTS_AS_URL = /^https?:/i;
+/** What begins the next parameter, to whoever reads parameters from a path: those of a segment begin at a `;`. */
+const NEXT_PARAMETER = /[&;?#]/;
 const SCHEME = /^[a-z][a-z0-9-]{1,15}:[^ ]/i;
 
 /** How a host that a nested URL names is judged. */
@@ -60,8 +62,8 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
     const bare = withoutTail(value);
     if (isInternal(value) || (bare.length < value.length && isInternal(bare))) return true;
     // A parameter that is encoded into the value.
-    const mark = value.indexOf('&');
-    return mark > 0 && isInternal(value.slice(0, mark));
+    const mark = value.search(NEXT_PARAMETER);
+    return mark > 0 && isInternal(withoutTail(value.slice(0, mark)));
   });
 }
 
@@ -182,8 +184,7 @@ function isInternalText(text: string, places: InternalPlaces, isBare: boolean): 
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
   if (isInternal(parseUrl(start) ?? parseUrl(percentDecodeOnce(start)))) return true;
-  // To whoever reads parameters from a path, the next one begins at an `&`; those of a segment begin at a `;`.
-  const mark = start.search(/[&;]/);
+  const mark = start.search(NEXT_PARAMETER);
   if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;
   return isInternalBehindUser(text, text.indexOf(':') + 1, places);
 }
@@ -244,9 +245,9 @@ interface OwnSite {
 /** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
 function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
   if (text === undefined) return false;
-  // Signs behind a URL are no part of its host; an `&` may begin the next parameter, and a `;` one of the segment.
+  // Signs behind a URL are no part of its host.
   const start = text.slice(0, 600);
-  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split(/[&;]/, 1)[0]!));
+  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split(NEXT_PARAMETER, 1)[0]!));
   if (other === undefined) return false;
   own.site ??= registrableDomain(url.host) ?? url.host;
   return (registrableDomain(other.host) ?? other.host) !== own.site;
@@ -266,9 +267,9 @@ function isFileName(name: string): boolean {
 }
 
 /** What stands in the path behind a word for a relay (`/proxy/evil.org/x`), from there on; undefined where nothing like a host does. */
-function hostBehindRelay({ segments, url }: Subject, tokens: TokenIndex, relays: number): string | undefined {
+function hostBehindRelay({ segments }: Subject, tokens: TokenIndex, relays: number): string | undefined {
   if (!hasSegment(segments, relays)) return undefined;
-  const path = url.decodedPath;
+  const { path } = segments;
   for (let slash = path.indexOf('/', 1), start = 1; slash > 0; ) {
     let next = slash + 1;
     while (path.charCodeAt(next) === 0x2f) next++;

@@ -4,19 +4,13 @@ import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { invalidPolicy, type PolicyDocument, type RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 import type { Verdict } from '../types.ts';
-import { fragmentRoute, looseRoute, pathBeforeQuery, shorterPath } from '../url/hidden-parts.ts';
+import { fragmentRoute, looseRoute } from '../url/hidden-parts.ts';
 import type { HostFilter, HostMap } from '../url/host-map.ts';
 import { afterLanguage } from '../url/languages.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
-import { SEGMENT_HAS } from '../url/path-segments.ts';
-import {
-  lastLetterEnd,
-  nameEnd,
-  nameStop,
-  wholeNameEnd,
-  withoutNamelessSegments,
-  withoutSigns,
-} from '../url/segments.ts';
+import { readingsOf } from '../url/path-readings.ts';
+import type { PathSegments } from '../url/path-segments.ts';
+import { lastLetterEnd, lastNamed, nameStop } from '../url/segments.ts';
 import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
 import { isAnyIn } from '../words/token-table.ts';
 import { TOKEN_MAX_LENGTH, type TokenIndex } from '../words/tokens.ts';
@@ -49,8 +43,6 @@ const PARAMETER_LISTS = {
   act: 'action_dispatch',
   /** They may hold the id of a program. */
   programId: 'program_id_name',
-  /** A file that stands for its folder. */
-  index: 'index',
   /** A page on which parameters are words to search for. */
   search: 'search_page',
   /** Words for a login. */
@@ -122,23 +114,29 @@ export class PatternLayer {
     const nearest = this.#places.find(host);
     const places = nearest !== undefined && nearest.host.length >= listed.length ? nearest : undefined;
     if (host !== listed) words.readHost(host);
-    const withOpen = (context: number): number => {
+    let context: number = CONTEXT.source;
+    words.readPath(url.decodedPath, places, () => {
       const isOpen = words.met.has(this.#lists.open) || words.hostLists.includes(this.#lists.text);
-      return isOpen ? Math.max(context, CONTEXT.reading) : context;
-    };
-    const shorter = shorterPath(url);
-    const before = shorter === undefined ? CONTEXT.source : withOpen(words.readShorterPath(shorter, places));
-    words.readPath(url.decodedPath, places);
-    const context = withOpen(words.context);
+      context = Math.min(context, isOpen ? Math.max(words.context, CONTEXT.reading) : words.context);
+      words.met.clear();
+    });
     words.clear();
-    return Math.min(before, context);
+    return context;
   }
 
   #read(subject: Subject): void {
     const { url, host } = subject;
-    this.#words.readHost(host);
-    const before = this.#readPath(url, this.#places.find(host));
-    this.#hitHost(url, before);
+    const words = this.#words;
+    words.readHost(host);
+    const { hostLists } = words;
+    // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
+    const isAsked = hostLists.some((list) => this.#table.host[list] !== undefined);
+    let context: number = CONTEXT.source;
+    words.readPath(url.decodedPath, this.#places.find(host), (segments) => {
+      this.#readFile(segments);
+      if (isAsked) context = Math.min(context, words.context);
+    });
+    if (isAsked) this.#hitHost(url, context);
     this.#readRoute(url);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
@@ -155,23 +153,6 @@ export class PatternLayer {
     }
     this.#readParameters(subject, subject.ownParameters);
     this.#readParameters(subject, subject.routeParameters);
-  }
-
-  /**
-   * Reads a path, and where a query in it has slashes, the path without them as well: its last segment is another one. Returns the context of
-   * what would stand behind that one; the utmost where there is none.
-   */
-  #readPath(url: CanonicalUrl, places: HostPlaces | undefined): number {
-    const words = this.#words;
-    const shorter = shorterPath(url);
-    let before: number = CONTEXT.source;
-    if (shorter !== undefined) {
-      before = words.readShorterPath(shorter, places);
-      this.#readFile(shorter, words.lastStart, words.lastEnd);
-    }
-    words.readPath(url.decodedPath, places);
-    this.#readLast(url.decodedPath, words.lastStart, words.lastEnd);
-    return before;
   }
 
   /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
@@ -191,10 +172,14 @@ export class PatternLayer {
     const stop = nameStop(route, 1, route.length);
     const name = route.slice(1, lastLetterEnd(route, 1, stop));
     if (name.includes('=')) return undefined;
-    const whole = wholeNameEnd(route, stop, route.length);
-    const isLogin = (to: number): boolean =>
-      this.#tokens.find(route, 1, lastLetterEnd(route, 1, to)).includes(this.#lists.login);
-    return name.includes('/') || isLogin(stop) || isLogin(whole) ? route : undefined;
+    const isLogin = ({ count, lists }: PathSegments): boolean => count === 1 && lists[0]!.includes(this.#lists.login);
+    return name.includes('/') || this.#readings(route).some((one) => isLogin(this.#tokens.segments(one)))
+      ? route
+      : undefined;
+  }
+
+  #readings(path: string): readonly string[] {
+    return readingsOf(path, this.#tokens.segments(path)) ?? [path];
   }
 
   #hit(rule: number): void {
@@ -227,56 +212,45 @@ export class PatternLayer {
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
 
-  /** Marks the rules whose conditions on the host's first label hold. `before`: what {@link PatternLayer.#readPath} returns. */
-  #hitHost(url: CanonicalUrl, before: number): void {
-    const { hostLists } = this.#words;
-    for (let at = 0; at < hostLists.length; at++) {
-      const conditions = this.#table.host[hostLists[at]!];
-      if (conditions === undefined) continue;
-      // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
-      const context = Math.min(this.#words.context, before);
-      for (const { rule, contexts, isRoot } of conditions) {
+  /** Marks the rules whose conditions on the host's first label hold, in the context of what would stand behind the path. */
+  #hitHost(url: CanonicalUrl, context: number): void {
+    for (const list of this.#words.hostLists) {
+      for (const { rule, contexts, isRoot } of this.#table.host[list] ?? [])
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
-      }
     }
   }
 
-  /** The last segment of a path as a file. Most have no dot, and no sign that ends their names; no sign stands behind them. */
-  #readLast(path: string, start: number, end: number): void {
-    if (end === 0) return;
-    const segments = this.#tokens.segments(path);
-    const last = segments.count - 1;
-    if (segments.starts[last] !== start || (segments.bits[last]! & SEGMENT_HAS.odd) !== 0) {
-      this.#readFile(path, start, end);
-      return;
-    }
-    const dot = segments.dots[last]!;
-    if (dot < 0) return;
-    this.#readNamed(segments.listsOfLastFile(), dot > start ? this.#tokens.find(path, dot + 1, end) : undefined);
-  }
-
-  /** The last segment as a file, whole and up to each sign that may end its name: what stands behind one more changes nothing before it. */
-  #readFile(path: string, start: number, end: number): void {
-    for (let stop = nameStop(path, start, end); ; stop = nameStop(path, stop + 1, end)) {
-      this.#readFileName(path, start, lastLetterEnd(path, start, stop));
-      if (stop >= end) return;
+  /** Reads the last segment as a file: its whole name and its extension; and what a `;` in it may be a part of, too. */
+  #readFile(segments: PathSegments): void {
+    const { path, whole, allCount, starts, ends, dots } = segments;
+    if (allCount === 0) return;
+    const last = allCount - 1;
+    const dot = dots[last]!;
+    if (dot >= 0)
+      this.#readNamed(
+        segments.listsOfLastFile(),
+        dot > starts[last]! ? this.#tokens.find(path, dot + 1, ends[last]!) : undefined,
+      );
+    if (!segments.isCut || !whole.includes(';')) return;
+    const file = lastNamed(whole);
+    for (let stop = file.indexOf(';'); stop >= 0; ) {
+      stop = file.indexOf(';', stop + 1);
+      this.#readFileName(file, lastLetterEnd(file, 0, stop < 0 ? file.length : stop));
     }
   }
 
-  /** A file: its whole name, and its extension. */
-  #readFileName(path: string, start: number, stop: number): void {
+  #readFileName(file: string, stop: number): void {
     // No name is longer that is in a list.
-    const first = Math.max(start, stop - TOKEN_MAX_LENGTH);
+    const first = Math.max(0, stop - TOKEN_MAX_LENGTH);
     let dot = stop - 1;
-    while (dot >= first && path.charCodeAt(dot) !== DOT) dot--;
+    while (dot >= first && file.charCodeAt(dot) !== DOT) dot--;
     if (dot < first) return;
-    const files = this.#tokens.find(path, start, stop);
-    this.#readNamed(files, dot > start ? this.#tokens.find(path, dot + 1, stop) : undefined);
+    this.#readNamed(this.#tokens.find(file, 0, stop), dot > 0 ? this.#tokens.find(file, dot + 1, stop) : undefined);
   }
 
   /** A file by the token lists of its name and of its extension, which is all of the name where that begins with its only dot. */
   #readNamed(files: readonly number[], extensions: readonly number[] = files): void {
-    const context = 1 << this.#words.lastContext;
+    const context = 1 << this.#words.fileContext;
     for (let at = 0; at < files.length; at++) this.#hitFile(this.#table.file[files[at]!], context);
     for (let at = 0; at < extensions.length; at++) this.#hitFile(this.#table.extension[extensions[at]!], context);
   }
@@ -286,20 +260,20 @@ export class PatternLayer {
     for (const { rule, contexts } of conditions) if ((contexts & context) !== 0) this.#hit(rule);
   }
 
-  /** Whether a URL is the root, or the index file of the root. */
-  #isFrontPage(url: CanonicalUrl): boolean {
-    const path = withoutSigns(withoutNamelessSegments(pathBeforeQuery(url) ?? url.decodedPath));
-    const start = afterLanguage(path);
-    if (start >= path.length) return true;
-    const stop = nameEnd(path, start, path.length);
-    const isFile = path.charCodeAt(stop) === DOT && !path.includes('/', start);
-    return isFile && this.#tokens.find(path, start, stop).includes(this.#lists.index);
+  /** Whether a URL is the root, or its index file, in one of the readings of its path. */
+  #isFrontPage({ decodedPath }: CanonicalUrl): boolean {
+    return this.#readings(decodedPath).some((reading) => {
+      const segments = this.#tokens.segments(reading);
+      return segments.count === 0 || afterLanguage(segments.path) >= segments.end;
+    });
   }
 
-  /** Whether parameters are words to search for. What stands behind a query in the path is no page. */
-  #isSearchPage(url: CanonicalUrl): boolean {
-    const { lists, count } = this.#tokens.segments(pathBeforeQuery(url) ?? url.decodedPath);
-    return count > 0 && lists[count - 1]!.includes(this.#lists.search);
+  /** Whether parameters are words to search for, in all readings of the path. */
+  #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
+    return this.#readings(decodedPath).every((reading) => {
+      const { lists, count } = this.#tokens.segments(reading);
+      return count > 0 && lists[count - 1]!.includes(this.#lists.search);
+    });
   }
 
   /** Whether a name is the path of a page; without a slash in front it is one on a front page alone (`index.php?user/login`). */

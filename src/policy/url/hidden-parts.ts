@@ -1,7 +1,7 @@
 /** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
-import { queryStop } from './segments.ts';
+import { withoutNameless } from './segments.ts';
 
 /** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
@@ -37,23 +37,11 @@ export function fragmentQuery({ fragment }: CanonicalUrl): string {
   return mark < 0 ? '' : fragment.slice(mark + 1).replaceAll(/(?<=^|&)id=[^&]*/g, '');
 }
 
-/** What stands in the path as a query: `/a%3Fpage=login`, `/a&page=login`; empty where nothing does. */
+/** What stands in the path as a query, as it stands and without what servers leave out: `/a%3Fpage=login`, `/a&page=login`; empty where nothing does. */
 export function queryInPath({ decodedPath, queryMark }: CanonicalUrl): string {
   // Words alone may be the rest of a title: `What_is_a_login?_Login`.
-  return queryMark >= 0 && decodedPath.includes('=', queryMark) ? decodedPath.slice(queryMark + 1) : '';
-}
-
-/** The path up to where a server that decodes before it looks sees its end; undefined where that is the end of the path. */
-export function pathBeforeQuery({ decodedPath, queryMark }: CanonicalUrl): string | undefined {
-  if (queryMark < 0) return undefined;
-  const stop = queryStop(decodedPath, queryMark, decodedPath.length);
-  return stop === decodedPath.length ? undefined : decodedPath.slice(0, stop);
-}
-
-/** The same; undefined where that leaves out nothing but the tail of a name. */
-export function shorterPath(url: CanonicalUrl): string | undefined {
-  if (url.queryMark <= 0) return undefined;
-  const path = pathBeforeQuery(url);
-  if (path === undefined) return undefined;
-  return url.decodedPath.includes('/', path.length) ? path : undefined;
+  if (queryMark < 0 || !decodedPath.includes('=', queryMark)) return '';
+  const query = decodedPath.slice(queryMark + 1);
+  const named = withoutNameless(query);
+  return named === query ? query : `${query}&${named}`;
 }

@@ -80,7 +80,7 @@ export function parametersOf(query: string, tokens: TokenIndex): readonly Parame
   let signs = 0;
   for (let at = 0; at <= length; at++) {
     const code = at < length ? query.charCodeAt(at) : AMPERSAND;
-    const sign = code < 128 ? SIGNS[code]! : 0;
+    const sign = code < 128 ? SIGNS[code]! : PARAMETER_HAS.encoded;
     if (sign === 0) continue;
     if (code === EQUALS) {
       if (equals < 0) equals = at;
@@ -236,9 +236,9 @@ function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
-const SEPARATORS = tableOf('\\:.|,?#\0');
+const SEPARATORS = tableOf('\\:;.|,?#\0');
 
-/** Whether a character parts the words of a segment of a value: backslash, colon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
+/** Whether a character parts the words of a segment of a value: backslash, colon, semicolon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
 function isSeparator(value: string, at: number): boolean {
   const code = value.charCodeAt(at);
   return isIn(SEPARATORS, code) || (code === AMPERSAND && beginsQuery(value, at, value.length));

@@ -1,7 +1,7 @@
 /** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
-import { DOT, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
+import { DOT, SEMICOLON, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
-import { isNameless, nameEnd, withoutExtension, withoutLooseSigns } from './segments.ts';
+import { lastLetterEnd, wholeNameEnd, withoutExtension, withoutNameless, withoutSigns } from './segments.ts';
 
 /** What characters stand in a segment, as bits. */
 export const SEGMENT_HAS = {
@@ -34,26 +34,29 @@ for (let code = 0; code < 128; code++) {
 /** What tells the token lists of a name. */
 export interface NameFinder {
   find(text: string, start: number, end: number): readonly number[];
-  /** The same of a name, as {@link nameEnd} cuts it out. */
+  /** The same of a name without its extension. */
   findName(text: string, start: number, end: number): readonly number[];
   /** The same as `find`, where nothing but ASCII stands there, and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[];
 }
 
-/** The segments of one path at a time. What is behind `count` is old. */
+/**
+ * The segments of one path at a time, without what anyone can add to it and the server leaves out: signs at its end, slashes, parameters of
+ * segments, segments without a name, and index files at its end. So none of that makes a difference to who reads the segments.
+ */
 export class PathSegments {
-  /**
-   * Up to its last letter or digit, as {@link withoutLooseSigns} says, and without a last segment that has no name before its query (`/login/&x=1`):
-   * what anyone can put behind that makes no difference to who reads the segments.
-   */
+  /** Without all that, but for index files. */
   path = '';
+  /** How many segments there are without the index files. */
   count = 0;
+  /** How many there are with them; what is behind is old. */
+  allCount = 0;
   /** Bits of {@link SEGMENT_HAS} of the whole path. */
   signs = 0;
   /** Where segments begin and end. None is empty. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
-  /** Where their names end, see {@link nameEnd}; at the start where there is none. */
+  /** Where their names end, before an extension. */
   readonly stops: number[] = [];
   /** Bits of {@link SEGMENT_HAS}. */
   readonly bits: number[] = [];
@@ -64,32 +67,49 @@ export class PathSegments {
   partsCount = 0;
   /** Token lists of the names. */
   readonly lists: (readonly number[])[] = [];
-  #whole: string | undefined;
+  /** Whether something was left out between the segments, or more than a slash at the end. */
+  isCut = false;
+  /** As it stood. */
+  whole = '';
   /** Of the last segment: the hash of all of it. */
   #lastHash = 0;
   readonly #names: NameFinder;
 
-  constructor(names: NameFinder) {
+  readonly #index: number;
+
+  /** `index`: the token list of files that stand for their folder. */
+  constructor(names: NameFinder, index: number) {
     this.#names = names;
+    this.#index = index;
   }
 
   /** Reads a path, unless it is the one that was read last. */
   read(whole: string): this {
-    if (whole !== this.#whole) {
-      this.#whole = whole;
-      this.#read(withoutLooseSigns(whole));
+    if (whole !== this.whole) {
+      this.whole = whole;
+      const path = withoutSigns(whole);
+      this.isCut = path.length + 1 < whole.length;
+      if (!this.#read(path)) {
+        const named = withoutSigns(withoutNameless(path));
+        if (named !== path) {
+          this.isCut = true;
+          this.#read(named);
+        }
+      }
+      this.count = this.allCount;
+      while (this.count > 0 && this.#isLeftOut(this.count - 1)) this.count--;
     }
     return this;
   }
 
-  /** Whether more than a slash was left out at the end. */
-  get isCut(): boolean {
-    return this.path.length + 1 < this.#whole!.length;
+  /** Where the last segment ends that is no index file. */
+  get end(): number {
+    return this.count === 0 ? 0 : this.ends[this.count - 1]!;
   }
 
   /** Token lists of the last segment, extension and all. */
   listsOfLastFile(): readonly number[] {
-    const last = this.count - 1;
+    const last = this.allCount - 1;
     const [start, end] = [this.starts[last]!, this.ends[last]!];
     const isPlain = (this.bits[last]! & SEGMENT_HAS.odd) === 0 && !isLed(this.path.charCodeAt(start));
     return isPlain
@@ -97,9 +117,18 @@ export class PathSegments {
       : this.#names.find(this.path, start, end);
   }
 
-  #read(path: string): void {
+  /** Whether a segment at the end of the path stands for its folder, or is nothing but signs before one that does. */
+  #isLeftOut(at: number): boolean {
+    const { path, starts, ends } = this;
+    if (this.lists[at]!.includes(this.#index)) return true;
+    return at + 1 < this.allCount && lastLetterEnd(path, starts[at]!, ends[at]!) === starts[at];
+  }
+
+  /** Returns whether nothing has to be left out of it. */
+  #read(path: string): boolean {
+    let isNamed = true;
     this.path = path;
-    this.count = 0;
+    this.allCount = 0;
     this.signs = 0;
     let start = 0;
     let hash = HASH_SEED;
@@ -123,27 +152,21 @@ export class PathSegments {
         dotHash = hash;
       } else if (code === SLASH) {
         if (at > start) this.#add(start, at, bits, dot, hash, dotHash);
+        // Letters beyond ASCII are a name, but what is invisible is not.
+        isNamed &&= hash !== HASH_SEED || at === 0 || at === path.length;
         start = at + 1;
         hash = HASH_SEED;
         bits = 0;
         dot = -1;
-      }
+      } else if (code === SEMICOLON) isNamed = false;
     }
     this.partsCount = parts;
-    if ((this.bits[this.count - 1]! & SEGMENT_HAS.odd) !== 0) this.#cutNameless();
-  }
-
-  /** Leaves the last segments out that have no name, all but the first one. */
-  #cutNameless(): void {
-    const { path, starts, ends } = this;
-    let named = this.count;
-    while (named > 1 && isNameless(path, starts[named - 1]!, ends[named - 1]!)) named--;
-    if (named < this.count) this.#read(withoutLooseSigns(path.slice(0, ends[named - 1])));
+    return isNamed;
   }
 
   #add(start: number, end: number, bits: number, dot: number, hash: number, dotHash: number): void {
     const { path } = this;
-    const at = this.count++;
+    const at = this.allCount++;
     this.starts[at] = start;
     this.ends[at] = end;
     this.bits[at] = bits;
@@ -151,7 +174,7 @@ export class PathSegments {
     this.signs |= bits;
     this.#lastHash = hash;
     if ((bits & SEGMENT_HAS.odd) !== 0 || dot === end - 1 || isLed(path.charCodeAt(start))) {
-      const stop = nameEnd(path, start, end);
+      const stop = wholeNameEnd(path, start, end);
       this.stops[at] = stop;
       this.lists[at] = this.#names.findName(path, start, stop);
       return;

@@ -35,11 +35,11 @@ export function foldedPaths(decodedPath: string, queryMark: number): readonly st
   }
   for (let at = paths.length - 1; at >= 0; at--) {
     const path = paths[at]!;
-    const folder = foldIndex(path);
-    if (folder.length === path.length) continue;
-    const bare = withoutSigns(folder);
-    paths.push(folder);
-    if (bare.length < folder.length) paths.push(bare);
+    for (let from = path, folder = foldIndex(from); folder !== from; folder = foldIndex(from)) {
+      from = withoutSigns(folder);
+      paths.push(folder);
+      if (from !== folder) paths.push(from);
+    }
   }
   return paths;
 }

@@ -10,25 +10,6 @@ const STATIC_EXTENSIONS = new ExtensionSet(
     'yml yaml diff patch gz tgz zip example sample template dist',
 );
 
-// A segment is sliced before it is searched: a search of the path would run over all the other segments, once for each.
-
-/** Where the whole of a name ends that a sign at `cut` parts: before its parameters (`;…`), what another such sign begins, and its extension. */
-export function wholeNameEnd(path: string, cut: number, end: number): number {
-  const stop = nameStop(path, cut + 1, end);
-  const dot = path.slice(cut, stop).lastIndexOf('.');
-  if (dot <= 0) return stop;
-  // Signs behind it are no part of an extension.
-  const last = lastLetterEnd(path, cut + dot, stop);
-  return withoutExtension(path, cut + dot, last) === last ? stop : cut + dot;
-}
-
-/** Whether more stands behind the dot at `stop` than an extension: a sign ended it (`docs.php?x=1`). */
-export function hasTail(path: string, stop: number, end: number): boolean {
-  if (end - stop <= EXTENSION_MAX_LENGTH || path.charCodeAt(stop) !== 0x2e) return false;
-  const semicolon = path.slice(stop, end).indexOf(';');
-  return semicolon < 0 || semicolon > EXTENSION_MAX_LENGTH;
-}
-
 /** The dot, unless what stands from there to `stop` is no extension (a number is not one), or one that makes a file of another kind. */
 export function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
@@ -71,6 +52,27 @@ export function nameEnd(path: string, start: number, end: number): number {
   return dot <= start ? last : withoutExtension(path, dot, last);
 }
 
+/** Where the name of a segment ends before its extension, where all of it is the name: a sign that may begin a query ends none, but is in no extension. */
+export function wholeNameEnd(path: string, start: number, end: number): number {
+  const last = withoutDots(path, start, end);
+  for (let at = last - 1; at > start; at--) {
+    const code = path.charCodeAt(at);
+    if (code === 0x2e) return withoutExtension(path, at, last);
+    if (isMark(code)) break;
+  }
+  return last;
+}
+
+/** Whether a sign may end a name for some servers: `?`, `#`, `&`, `!`. */
+function isMark(code: number): boolean {
+  return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
+}
+
+/** Whether one of those signs ends what stands before it, for servers that decode before they look or call a method of a program. */
+export function isCutAt(path: string, at: number): boolean {
+  return isMark(path.charCodeAt(at)) && (beginsQuery(path, at, path.length) || isMethodMark(path, at, path.length));
+}
+
 /** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
 function withoutDots(path: string, start: number, end: number): number {
   let last = end;
@@ -108,14 +110,7 @@ export function beginsQuery(text: string, at: number, end: number): boolean {
   return false;
 }
 
-/** Where a query begins, from `start` on; at `end` where none does. */
-export function queryStop(path: string, start: number, end: number): number {
-  let at = start;
-  while (at < end && !beginsQuery(path, at, end)) at++;
-  return at;
-}
-
-/** The same for a segment's parameters (`;…`) as well. */
+/** Where a query or parameters of a segment (`;…`) begin, from `start` on; at `end` where none do. */
 export function nameStop(path: string, start: number, end: number): number {
   let at = start;
   while (at < end && !endsName(path, at, end)) at++;
@@ -124,11 +119,6 @@ export function nameStop(path: string, start: number, end: number): number {
 
 function endsName(path: string, at: number, end: number): boolean {
   return path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end);
-}
-
-/** Whether a name that ends before this sign may go on behind it: `?`, `#`, `&`, `!`. */
-export function isCutMark(code: number): boolean {
-  return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
 }
 
 /** As many words make a sentence, rather than the name of a page; fewer do where the first one asks. */
@@ -212,9 +202,18 @@ export function withoutSigns(text: string): string {
   return end === text.length ? text : text.slice(0, end);
 }
 
-/** A path without the segments that are parameters alone, or behind signs: servers that know such (`/;jsessionid=1`) open what it is without them. */
-export function withoutNamelessSegments(path: string): string {
-  return path.includes(';') ? path.replace(/\/[^/;\p{L}\p{N}\p{M}\p{Cs}]*;[^/]*/gu, '') : path;
+/** What is no name: blanks, dots, what is invisible. */
+const NO_NAME = /^[\s\p{Cc}\p{Default_Ignorable_Code_Point}.]*$/u;
+
+/** A path without parameters of segments (`;x=1`) and without segments that have no name, which servers leave out. */
+export function withoutNameless(path: string): string {
+  const [first = '', ...others] = path.split('/').map((segment) => segment.split(';', 1)[0]!);
+  return [first, ...others.filter((segment) => !NO_NAME.test(segment))].join('/');
+}
+
+/** The last segment of a path that has a name, with its parameters. */
+export function lastNamed(path: string): string {
+  return path.split('/').findLast((segment) => withoutSigns(segment.split(';', 1)[0]!) !== '') ?? '';
 }
 
 /**
@@ -225,15 +224,6 @@ export function withoutLooseSigns(text: string): string {
   if (end === text.length) return text;
   const isParameter = text[end] === '=' && text.lastIndexOf('&', end) > text.lastIndexOf('/', end);
   return text.slice(0, isParameter ? end + 1 : end);
-}
-
-/** Whether a segment has no letter and no digit, or none before its query or its own parameters: `&x=1`, `&x`, `;x=1`. */
-export function isNameless(path: string, start: number, end: number): boolean {
-  const first = path.charCodeAt(start);
-  if (first === 0x26 || first === 0x3b) return true;
-  let at = start;
-  while (at < end && !isLetterOrDigit(path.charCodeAt(at)) && !endsName(path, at, end)) at++;
-  return at === end || !isLetterOrDigit(path.charCodeAt(at));
 }
 
 const LETTER_OR_DIGIT = /[\p{L}\p{N}\p{M}\p{Cs}]/u;

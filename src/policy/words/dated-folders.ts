@@ -1,5 +1,4 @@
 /** Folders that are dates: what follows a year and a month (`/2024/05/…`) is the title of an article. */
-import { SEMICOLON } from '../../bytes/ascii.ts';
 import { areDigits, isYearAt } from '../url/keys.ts';
 
 /** Right before stands a name, and a whole date before that. */
@@ -20,18 +19,17 @@ export class DatedFolders {
   }
 
   /**
-   * Reads a segment, whose name ends at `stop`; whether a year and a month stand right before it. Behind a whole date it may be the name of
-   * a section, and the article a page in it. Parameters of a segment make no difference to a number.
+   * Reads a segment; whether a year and a month stand right before it. Behind a whole date it may be the name of a section, and the article a
+   * page in it.
    */
-  isDated(path: string, start: number, stop: number, end: number): boolean {
-    const numberEnd = path.charCodeAt(stop) === SEMICOLON ? stop : end;
-    const isNumber = numberEnd - start <= 4 && areDigits(path, start, numberEnd);
-    const isYear = isNumber && isYearAt(path, start, numberEnd);
+  isDated(path: string, start: number, end: number): boolean {
+    const isNumber = end - start <= 4 && areDigits(path, start, end);
+    const isYear = isNumber && isYearAt(path, start, end);
     const before = this.#numbers;
     const isDated =
       !isNumber && (before >= 2 || (before === SECTION && isWritten(path, path.lastIndexOf('.', end), end)));
     if (isYear) this.#numbers = 1;
-    else if (isNumber && before > 0 && numberEnd - start <= 2) this.#numbers = before + 1;
+    else if (isNumber && before > 0 && end - start <= 2) this.#numbers = before + 1;
     else this.#numbers = isDated && before === WHOLE_DATE ? SECTION : 0;
     return isDated;
   }

@@ -3,7 +3,7 @@ import { invalidPolicy, type PlaceEntry } from '../documents.ts';
 import { HOST_FORM, type HostFilter, HostMap, type HostReach, readPolicyHost } from '../url/host-map.ts';
 import { areDigits } from '../url/keys.ts';
 import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
-import { isNameless, nameEnd } from '../url/segments.ts';
+import { nameEnd } from '../url/segments.ts';
 import { isAnyIn } from './token-table.ts';
 import { CONTEXT } from './word-contexts.ts';
 
@@ -87,34 +87,18 @@ function readTemplate(text: string, context: number): PlaceTemplate {
 
 /**
  * The context that the places of a host give each segment of a path, by position, and at last what they give to all that stands behind it;
- * undefined where they give none but the one everywhere. A path that is `indexed` is its folder: the file that ends it is behind it.
- * `wanted`: lists that rules ask for.
+ * undefined where they give none but the one everywhere. `wanted`: lists that rules ask for.
  */
-export function contextsAt(
-  places: HostPlaces,
-  segments: PathSegments,
-  wanted: Uint8Array,
-  indexed: boolean,
-): Uint8Array | undefined {
+export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
   const { templates, everywhere, own } = places;
   if (templates.length === 0 && own === undefined) return undefined;
-  // Those that have a name.
-  const named: number[] = [];
-  for (let at = 0; at < segments.count; at++) if (segments.stops[at]! > segments.starts[at]!) named.push(at);
-  const { path, starts, stops, ends, bits, lists } = segments;
-  // Signs alone at the end of a folder are no part of it either.
-  if (indexed)
-    do named.pop();
-    while (named.length > 0 && isNameless(path, starts[named.at(-1)!]!, ends[named.at(-1)!]!));
-  const names = named.map((at) => {
-    const name = path.slice(starts[at], ends[at]).toLowerCase();
-    return (bits[at]! & SEGMENT_HAS.odd) === 0 ? name : name.split(';', 1)[0]!;
-  });
-  const isWanted = (position: number): boolean => isAnyIn(lists[named[position]!]!, wanted);
+  const { path, count, starts, stops, ends, lists } = segments;
+  const names: string[] = [];
+  for (let at = 0; at < count; at++) names.push(path.slice(starts[at], ends[at]).toLowerCase());
+  const isWanted = (position: number): boolean => isAnyIn(lists[position]!, wanted);
   const contexts = new Uint8Array(names.length + 1).fill(everywhere);
   const isFirstOwner =
-    names.length > 0 &&
-    (own === undefined ? !isWanted(0) : isForeign(names[0]!, stops[named[0]!]! - starts[named[0]!]!, own));
+    names.length > 0 && (own === undefined ? !isWanted(0) : isForeign(names[0]!, stops[0]! - starts[0]!, own));
   if (own !== undefined && isFirstOwner) contexts[0] = CONTEXT.title;
   const isStep = (step: string, position: number): boolean => {
     if (step === '*') return true;
@@ -160,22 +144,22 @@ export function isThreadTitle(segments: PathSegments, at: number): boolean {
   // So is the name of its board.
   const kind = isAt(segments, at - 1, 't5') ? at + 2 : at >= 2 && isAt(segments, at - 2, 't5') ? at + 1 : count;
   if (!isNumberAt(segments, kind + 1)) return false;
-  return NUMBERED.has(segments.path.slice(segments.starts[kind], segments.ends[kind]));
+  return NUMBERED.has(nameAt(segments, kind));
 }
 
 /** Whether the path is that of a place of Khoros, and of nothing on it. */
 function isKhorosPlace(segments: PathSegments): boolean {
-  return (
-    segments.count === 4 &&
-    isAt(segments, 0, 't5') &&
-    NAMED.has(segments.path.slice(segments.starts[2], segments.ends[2]))
-  );
+  return segments.count === 4 && isAt(segments, 0, 't5') && NAMED.has(nameAt(segments, 2));
 }
 
 function isNumberAt({ path, starts, ends, count }: PathSegments, at: number): boolean {
   return at < count && areDigits(path, starts[at]!, ends[at]!);
 }
 
-function isAt({ path, starts, ends }: PathSegments, at: number, text: string): boolean {
-  return ends[at]! - starts[at]! === text.length && path.startsWith(text, starts[at]!);
+function isAt(segments: PathSegments, at: number, text: string): boolean {
+  return segments.ends[at]! - segments.starts[at]! === text.length && nameAt(segments, at) === text;
+}
+
+function nameAt({ path, starts, ends }: PathSegments, at: number): string {
+  return path.slice(starts[at], ends[at]).toLowerCase();
 }

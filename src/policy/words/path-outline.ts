@@ -1,6 +1,6 @@
 /** What a path says as a whole of the folders in it: that a text ends it, that documentation stands in it, that a folder is named after one. */
 import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
-import { isNameless, isSentence, wordEnd } from '../url/segments.ts';
+import { isSentence, wordEnd } from '../url/segments.ts';
 import { MEANING, type PlaceWords } from './place-words.ts';
 import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -64,9 +64,10 @@ export class PathOutline {
     return this.dictionaryEnd < Number.POSITIVE_INFINITY;
   }
 
-  /** Whether the segment is an entry of a dictionary: right below it, and nothing behind. A site that lies in the folder has more below. */
-  isEntry(start: number, end: number): boolean {
-    return end + 1 >= this.#path.length && start === this.dictionaryEnd + 1;
+  /** Whether the segment `at` is an entry of a dictionary: right below it, and nothing behind. A site that lies in the folder has more below. */
+  isEntry(at: number): boolean {
+    const { count, ends } = this.#segments;
+    return at > 0 && at === count - 1 && ends[at - 1] === this.dictionaryEnd;
   }
 
   get #segments(): PathSegments {
@@ -77,40 +78,27 @@ export class PathOutline {
   #findText(segments: PathSegments): number {
     const { path, count, starts, stops, lists } = segments;
     if (count === 0) return 0;
-    const last = this.#lastOf(segments);
+    const last = count - 1;
     const isText =
       lists[last]!.length > 0
         ? this.#placeWords.means(lists[last]!, MEANING.textPage)
-        : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 ||
-          (last === count - 1 && this.#isTextFile(segments));
+        : this.#placeNamed(path, starts[last]!, stops[last]!) !== 0 || this.#isTextFile(segments);
     if (lists[last]!.length > 0 && !isText) return 0;
     const text = isText ? starts[last]! : this.#lastSentence(segments);
     if (text === 0) return 0;
-    const bare = path.includes(';') ? path.replace(/;[^/]*/g, '') : path;
-    return PROGRAM_WITHIN.test(bare) ? 0 : text;
+    return PROGRAM_WITHIN.test(path.slice(0, segments.end)) ? 0 : text;
   }
 
-  /** The last segment; the folder that it stands for where it is an index file. */
-  #lastOf(segments: PathSegments): number {
-    const { path, count, starts, ends } = segments;
-    let last = count - 1;
-    if (count < 2 || !endsWithIndexFile(segments, this.#placeWords)) return last;
-    // A segment without a name is no folder.
-    do last--;
-    while (last > 0 && isNameless(path, starts[last]!, ends[last]!));
-    return last;
-  }
-
-  /** Whether the last segment is a file that sites have for programs (`robots.txt`), without a sign that some servers cut it at. */
+  /** Whether the last segment is a file that sites have for programs (`robots.txt`). */
   #isTextFile(segments: PathSegments): boolean {
-    const last = segments.count - 1;
-    const isFile = segments.dots[last]! > segments.starts[last]! && (segments.bits[last]! & SEGMENT_HAS.odd) === 0;
+    const last = segments.allCount - 1;
+    const isFile = segments.dots[last]! > segments.starts[last]!;
     return isFile && this.#placeWords.means(segments.listsOfLastFile(), MEANING.textPage);
   }
 
   #findDocumentation(segments: PathSegments): number {
-    const { starts, lists } = segments;
-    let at = this.#lastOf(segments) - 1;
+    const { count, starts, lists } = segments;
+    let at = count - 2;
     while (at > 0 && !this.#placeWords.means(lists[at]!, MEANING.documentationPlace)) at--;
     return at > 0 ? starts[at]! : 0;
   }
@@ -168,9 +156,4 @@ export class PathOutline {
     }
     return 0;
   }
-}
-
-/** Whether a path ends with a file that stands for its folder, or for the root. */
-export function endsWithIndexFile({ count, lists }: PathSegments, placeWords: PlaceWords): boolean {
-  return count > 0 && placeWords.means(lists[count - 1]!, MEANING.index);
 }

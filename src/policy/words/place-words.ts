@@ -15,8 +15,6 @@ const PLACE_LISTS = {
   titleOpener: 'title_opener',
   /** Segments before a branch and its files. */
   sourceTree: 'source_tree',
-  /** Segments that stand for their folder. */
-  index: 'index',
   /** Segments that end a path of text, whatever stands before them. */
   textPage: 'text_page',
   /** Segments that documentation stands below: what is before one is what that is about. */

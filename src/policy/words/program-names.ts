@@ -92,8 +92,8 @@ export class ProgramNames {
     }
     if (!isCalled && !this.#mayTell(path, start, stop)) return undefined;
     const text = path.slice(start, stop).toLowerCase();
-    // What stands behind it is a parameter once a sign is added, and none is a part of a name.
-    if (text.includes('&')) return undefined;
+    // What may end a name is not within a program's.
+    if (/[?#&!]/.test(text)) return undefined;
     const name = isOneWord(path, start, stop) ? text : text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];

@@ -41,7 +41,7 @@ export class TokenIndex {
   /** Tokens that are not in the table. */
   readonly #odd: ReadonlyMap<string, readonly number[]>;
   readonly #plain: TokenTable;
-  readonly #segments = new PathSegments(this);
+  readonly #segments: PathSegments;
 
   private constructor(
     names: readonly string[],
@@ -54,6 +54,7 @@ export class TokenIndex {
     this.#ordinals = new Map(names.map((name, ordinal) => [name, ordinal]));
     this.#odd = odd;
     this.#plain = plain;
+    this.#segments = new PathSegments(this, names.indexOf('index'));
   }
 
   /** A step for each list. */
@@ -115,7 +116,7 @@ export class TokenIndex {
   }
 
   /**
-   * The same of a name, as `nameEnd` cuts it out of a segment. That of a file of another kind than a page says nothing, unless a sign leads it
+   * The same of a name without its extension. That of a file of another kind than a page says nothing, unless a sign leads it
    * (`.env.example`): then all of it does, or what stands before the next dot.
    */
   findName(text: string, start: number, end: number): readonly number[] {
@@ -138,8 +139,6 @@ export class TokenIndex {
 
   /** A token with a leading dot or underscore: as it stands, up to its next dot, or without the lead. */
   #findLed(text: string): readonly number[] {
-    // What stands behind the sign is a parameter once another sign follows, and no part of a name.
-    if (text.includes('&')) return NO_LISTS;
     const dot = text.indexOf('.', 1);
     return (
       this.#known(tokenOf(text)) ??

@@ -1,16 +1,16 @@
 /** What host and path of a URL say in the policy's own words: which token lists they touch, where, and in which context. */
 
-import { DOT, SEMICOLON } from '../../bytes/ascii.ts';
+import { DOT } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
 import { afterLanguage } from '../url/languages.ts';
+import { readingsOf } from '../url/path-readings.ts';
 import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
-import { hasTail, isCutMark, lastLetterEnd, wholeNameEnd } from '../url/segments.ts';
-import { listsOfCutName } from './cut-names.ts';
+import { lastLetterEnd } from '../url/segments.ts';
 import { DatedFolders, isWritten } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
 import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
-import { endsWithIndexFile, PathOutline } from './path-outline.ts';
+import { PathOutline } from './path-outline.ts';
 import { MEANING, PlaceWords } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
 import { withoutSiteName } from './site-name.ts';
@@ -46,10 +46,12 @@ export class Words {
   readonly met: MetWords;
   /** Token lists of the host's first label, where it stands below the registrable domain. */
   hostLists: readonly number[] = NO_LISTS;
+  /** The context of the last segment as a file. */
+  fileContext: number = CONTEXT.none;
   /** Where the last segment of the path begins and ends, and its context. */
-  lastStart = 0;
-  lastEnd = 0;
-  lastContext: number = CONTEXT.none;
+  #lastStart = 0;
+  #lastEnd = 0;
+  #lastContext: number = CONTEXT.none;
   readonly #tokens: TokenIndex;
   /** For each token list whether a condition asks for it in a path. */
   readonly #wanted: Uint8Array;
@@ -63,9 +65,7 @@ export class Words {
   #host = '';
   /** Whether the host announces help or news, which are no manual. */
   #isHelpHost = false;
-  // For each segment of the path that has a name: which one it is, its token lists and its context; what is behind the last one is old.
-  readonly #named: number[] = [];
-  readonly #lists: (readonly number[])[] = [];
+  /** For each segment of the path its context; what is behind the last one is old. */
   readonly #contexts: number[] = [];
   // What host and segments said of those that follow.
   /** The context that the places of the host give the last segment, or what stands behind it. */
@@ -96,7 +96,7 @@ export class Words {
     this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
   }
 
-  /** The context of what would stand behind all that was read: by its words, or by the places of the host. */
+  /** The context of what would stand behind the path that was read: by its words, or by the places of the host. */
   get context(): number {
     const isTopic = this.#isTopic || this.#outline.textStart > 0 || this.#outline.hasDictionary;
     return Math.max(isTopic ? CONTEXT.topic : this.#level, this.#placeContext);
@@ -115,8 +115,6 @@ export class Words {
   forget(): void {
     this.met.clear();
     this.hostLists = NO_LISTS;
-    this.lastStart = 0;
-    this.lastEnd = 0;
   }
 
   /** Token lists of the value of a parameter that names an act, taken apart. */
@@ -135,46 +133,57 @@ export class Words {
     this.#isHelpHost = this.#level === CONTEXT.documentation && !isManual;
   }
 
-  /** Reads a path that only some clients or servers see: what it says of reading matter holds for itself alone. */
+  /** Reads a path that only some clients see: what it says of reading matter holds for itself alone. */
   readPathApart(path: string): void {
     const level = this.#level;
-    this.readPath(path);
+    this.readPath(path, undefined);
     this.#level = level;
   }
 
-  /** The same of a path that some servers take for the whole one. Returns the context of what would stand behind it there. */
-  readShorterPath(path: string, places: HostPlaces | undefined): number {
-    const level = this.#level;
-    this.readPath(path, places);
-    const { context } = this;
-    this.#level = level;
-    return context;
-  }
-
-  /** Reads a path, or a fragment that is a route of the page's own. `places` are those of the host. */
-  readPath(path: string, places?: HostPlaces): void {
-    const segments = this.#tokens.segments(path);
-    this.#beginPath(path, segments);
-    const indexed = endsWithIndexFile(segments, this.#placeWords);
-    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted, indexed);
-    const everywhere = places?.everywhere ?? CONTEXT.none;
-    let count = 0;
-    for (let at = 0; at < segments.count; at++) {
-      if (segments.stops[at] === segments.starts[at]) continue;
-      this.#readSegment(segments, at, count, given?.[count] ?? everywhere);
-      count++;
+  /**
+   * Reads a path, or a fragment that is a route of the page's own, in all its readings. `places` are those of the host. `behind` is called behind
+   * each reading. What all of them say of reading matter holds for what is read later.
+   */
+  readPath(path: string, places: HostPlaces | undefined, behind?: (segments: PathSegments) => void): void {
+    const readings = readingsOf(path, this.#tokens.segments(path));
+    if (readings === undefined) {
+      this.#readOne(path, places);
+      behind?.(this.#tokens.segments(path));
+      return;
     }
-    this.#placeContext = given === undefined ? everywhere : Math.max(given.at(-2) ?? 0, given.at(-1)!);
-    if (count === 0) return;
-    // A file that stands for its folder: what ends the path is the folder as well.
-    if (count > 1 && indexed) this.#readEnd(segments, count - 1);
-    this.#readEnd(segments, count);
+    const before = this.#level;
+    let least: number = CONTEXT.source;
+    for (const reading of readings) {
+      this.#level = before;
+      this.#readOne(reading, places);
+      behind?.(this.#tokens.segments(reading));
+      least = Math.min(least, this.#level);
+    }
+    this.#level = least;
   }
 
-  #beginPath(path: string, segments: PathSegments): void {
-    this.lastStart = 0;
-    this.lastEnd = 0;
-    this.lastContext = CONTEXT.none;
+  #readOne(path: string, places: HostPlaces | undefined): void {
+    const segments = this.#tokens.segments(path);
+    const { count, allCount } = segments;
+    this.#beginPath(path, count);
+    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
+    const everywhere = places?.everywhere ?? CONTEXT.none;
+    for (let at = 0; at < count; at++) this.#readSegment(segments, at, given?.[at] ?? everywhere);
+    this.#placeContext = given === undefined ? everywhere : Math.max(given.at(-2) ?? 0, given.at(-1)!);
+    if (count > 0) this.#readEnd(segments, count);
+    if (allCount === count) return;
+    // Index files are words, too: what stands for a folder is behind it.
+    const { context } = this;
+    for (let at = count; at < allCount; at++) {
+      this.met.beginSegment();
+      this.#contexts[at] = context;
+      this.fileContext = context;
+      this.#mark(segments, at, this.#isFirst(segments, at) ? ANY | FIRST : ANY);
+      this.#readEnd(segments, at + 1);
+    }
+  }
+
+  #beginPath(path: string, count: number): void {
     this.#outline.begin(path);
     this.#dates.clear();
     this.#isTitleNext = false;
@@ -182,49 +191,44 @@ export class Words {
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#firstStart = UNKNOWN;
     // A single word is a page of the site itself there, and no article.
-    if (!this.#isHelpHost) return;
-    const folders = endsWithIndexFile(segments, this.#placeWords) ? segments.count - 1 : segments.count;
-    if (folders === 1) this.#level = CONTEXT.reading;
+    if (this.#isHelpHost && count === 1) this.#level = CONTEXT.reading;
   }
 
-  /** Reads the segment `at`, the one with a name at `position`; `given` is the context that its place has. */
-  #readSegment(segments: PathSegments, at: number, position: number, given: number): void {
+  /** Reads the segment `at`; `given` is the context that its place has. */
+  #readSegment(segments: PathSegments, at: number, given: number): void {
     this.met.beginSegment();
-    const { path } = segments;
+    const { path, count } = segments;
     const start = segments.starts[at]!;
     const stop = segments.stops[at]!;
     const end = segments.ends[at]!;
-    const isCut = stop < end && isCutMark(path.charCodeAt(stop));
-    // Many servers know only the whole name, so it alone can excuse what is below.
-    const wholeEnd = isCut ? wholeNameEnd(path, stop, end) : stop;
-    const isHandle = isHandleAt(path, start);
-    const whole = isHandle ? NO_LISTS : isCut ? this.#tokens.findName(path, start, wholeEnd) : segments.lists[at]!;
-    const lists = isCut && !isHandle ? listsOfCutName(this.#tokens, path, { start, stop, wholeEnd, end }) : whole;
+    const lists = listsAt(segments, at);
     const wasTitleNext = this.#isTitleNext;
     this.#isTitleNext = false;
     // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
     const isAsked = isAnyIn(lists, this.#wanted);
-    const isNamed =
-      this.#dates.isDated(path, start, stop, end) || wasTitleNext || (isAsked && this.#outline.isEntry(start, end));
-    const isWhole = wholeEnd === end || (isNamed && isWritten(path, wholeEnd, end));
-    const isTitle =
-      (isNamed && isWhole && this.#canBeTitle(path, start, end, stop)) || (isAsked && isThreadTitle(segments, at));
-    const context = Math.max(given, this.#contextAt(start, position, isTitle, isAsked, end < path.length));
-    this.#named[position] = at;
-    this.#lists[position] = lists;
-    this.#contexts[position] = context;
+    const isAnyNamed = this.#dates.isDated(path, start, end) || wasTitleNext;
+    const isNamed = isAnyNamed || (isAsked && this.#outline.isEntry(at));
+    const isWhole = stop === end || (isNamed && isWritten(path, stop, end));
+    const canBeTitle = isNamed && isWhole && this.#canBeTitle(path, start, end, stop);
+    const isTitle = canBeTitle || (isAsked && isThreadTitle(segments, at));
+    const context = Math.max(given, this.#contextAt(start, at, isTitle, isAsked, at < count - 1));
+    this.#contexts[at] = context;
+    // What a file is does not depend on whether its name is a word: a licensee can add words.
+    this.fileContext =
+      isAsked && at === count - 1
+        ? Math.max(given, this.#contextAt(start, at, isAnyNamed && canBeTitle, false, false))
+        : context;
     if (lists.length === 0) return;
     // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
-    const isEnd = stop < end && end < path.length && PROGRAM.test(path.slice(stop, end));
-    this.#markAt(0, position, (this.#isFirst(segments, position) ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
+    const isEnd = stop < end && at < count - 1 && PROGRAM.test(path.slice(stop, end));
+    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
     // A name that somebody chose announces nothing, whatever stands behind it.
-    if (isNamed || context >= CONTEXT.title || (!isCut && hasTail(path, stop, end))) {
+    if (isNamed || context >= CONTEXT.title) {
       // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
-      const isAll = wholeEnd === end || path.charCodeAt(wholeEnd) === SEMICOLON;
-      this.#isTitleNext = wasTitleNext && isAll && this.#placeWords.means(whole, MEANING.titleOpener);
+      this.#isTitleNext = wasTitleNext && stop === end && this.#placeWords.means(lists, MEANING.titleOpener);
       return;
     }
-    this.#notePlace(segments, whole, position);
+    this.#notePlace(segments, lists, at);
   }
 
   /**
@@ -271,80 +275,79 @@ export class Words {
   /** Reads what is told of the last of `count` names, and of those before it, now that it is known to be the last. */
   #readEnd(segments: PathSegments, count: number): void {
     const { path, starts, ends, stops, bits } = segments;
-    const position = count - 1;
-    const last = this.#named[position]!;
-    const lists = this.#lists[position]!;
-    this.lastStart = starts[last]!;
-    this.lastEnd = ends[last]!;
-    this.lastContext = this.#contexts[position]!;
+    const last = count - 1;
+    const lists = listsAt(segments, last);
+    this.#lastStart = starts[last]!;
+    this.#lastEnd = ends[last]!;
+    this.#lastContext = this.#contexts[last]!;
     // A name that is known is not taken apart; words that a licensee adds take nothing from what ships.
     if (!isAnyIn(lists, this.#tokens.shipped)) {
       // Signs at its end are no part of a name, unless an extension follows.
       const isDotted = path.charCodeAt(stops[last]!) === DOT;
-      const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.lastStart, stops[last]!);
-      this.#readProgram(segments, stop, position);
+      const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.#lastStart, stops[last]!);
+      this.#readProgram(segments, stop, last);
       this.#readOwnName(path, stop);
     }
     if (lists.length > 0) {
-      this.#markAt(0, position, LAST);
-      if (this.#isFirst(segments, position)) this.#markAt(1, position, ONLY);
-      if (position > 0) this.#markAfterKey(path, starts, ends, position);
+      this.#mark(segments, last, LAST);
+      if (this.#isFirst(segments, last)) this.#mark(segments, last, ONLY, 1);
+      if (last > 0) this.#markAfterKey(segments, last);
     }
     // Every key has one of the two.
     const mayBeKey = count > 1 && (bits[last]! & (SEGMENT_HAS.digit | SEGMENT_HAS.at)) !== 0;
-    if (mayBeKey && isKey(path, this.lastStart, this.lastEnd)) this.#markBeforeKey(path, starts, ends, position);
+    if (mayBeKey && isKey(path, this.#lastStart, this.#lastEnd)) this.#markBeforeKey(segments, last);
   }
 
   /** Marks the last word by the name before it. */
-  #markAfterKey(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
-    const before = this.#named[position - 1]!;
-    if (isAnyIn(this.#lists[position]!, this.#wanted) && isNumberOrKey(path, starts[before]!, ends[before]!))
-      this.#markAt(1, position, AFTER_ID);
+  #markAfterKey(segments: PathSegments, last: number): void {
+    const { path, starts, ends } = segments;
+    if (isAnyIn(listsAt(segments, last), this.#wanted) && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!))
+      this.#mark(segments, last, AFTER_ID, 1);
   }
 
   /** Whether a segment begins the path: behind a language it does, but where documentation in that language may stand. */
-  #isFirst({ path, starts }: PathSegments, position: number): boolean {
-    if (position === 0) return true;
-    if (this.#contexts[position]! >= CONTEXT.documentation) return false;
+  #isFirst({ path, starts }: PathSegments, at: number): boolean {
+    if (at === 0) return true;
+    if (this.#contexts[at]! >= CONTEXT.documentation) return false;
     if (this.#firstStart === UNKNOWN) this.#firstStart = afterLanguage(path);
-    return starts[this.#named[position]!] === this.#firstStart;
+    return starts[at] === this.#firstStart;
   }
 
   /** How many names at the beginning of the path are a language. */
   #languages({ path, starts }: PathSegments): number {
     if (this.#firstStart === UNKNOWN) this.#firstStart = afterLanguage(path);
     let count = 0;
-    while (starts[this.#named[count]!]! < this.#firstStart) count++;
+    while (starts[count]! < this.#firstStart) count++;
     return count;
   }
 
-  /** Marks what stands before the key at `position`: right before it, and before what names the key or says whose it is. */
-  #markBeforeKey(path: string, starts: readonly number[], ends: readonly number[], position: number): void {
-    this.#markAt(1, position - 1, BEFORE_ID);
-    const first = Math.max(0, position - NAMED_MAX);
-    let before = position - 1;
+  /** Marks what stands before the key at `last`: right before it, and before what names the key or says whose it is. */
+  #markBeforeKey(segments: PathSegments, last: number): void {
+    const { path, starts, ends } = segments;
+    this.#mark(segments, last - 1, BEFORE_ID, 1);
+    const first = Math.max(0, last - NAMED_MAX);
+    let before = last - 1;
     for (; before >= first; before--) {
-      const lists = this.#lists[before]!;
+      const lists = listsAt(segments, before);
       if (this.#placeWords.means(lists, MEANING.keyName)) continue;
-      const at = this.#named[before]!;
-      if (lists.length > 0 || !isKeyOrOwner(path, starts[at]!, ends[at]!)) break;
+      if (lists.length > 0 || !isKeyOrOwner(path, starts[before]!, ends[before]!)) break;
     }
-    if (before >= first) this.#markAt(1, before, BEFORE_ID);
+    if (before >= first) this.#mark(segments, before, BEFORE_ID, 1);
   }
 
   /** Reads the last segment without the site's own name. */
   #readOwnName(path: string, stop: number): void {
-    const rest = withoutSiteName(path, this.lastStart, stop, this.#host);
+    const rest = withoutSiteName(path, this.#lastStart, stop, this.#host);
     if (rest === undefined) return;
     const lists = this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
     this.#markTakenApart(0, lists, ANY | LAST);
   }
 
   /** Reads the last segment as a program's name. */
-  #readProgram(segments: PathSegments, stop: number, position: number): void {
-    const name = this.#programs.read(segments.path, this.lastStart, stop, this.lastEnd);
+  #readProgram(segments: PathSegments, stop: number, last: number): void {
+    const name = this.#programs.read(segments.path, this.#lastStart, stop, this.#lastEnd);
     if (name === undefined) return;
-    const isFirst = this.#isFirst(segments, position);
+    const isFirst = this.#isFirst(segments, last);
     this.#markTakenApart(0, name.lists, isFirst ? ANY | FIRST | LAST : ANY | LAST);
     this.#markTakenApart(1, name.parts, PART);
   }
@@ -352,14 +355,19 @@ export class Words {
   /** Marks lists that are told of the last segment only when it is taken apart: it was taken for one without words before. */
   #markTakenApart(table: 0 | 1, lists: readonly number[], positions: number): void {
     if (lists.length === 0) return;
-    this.lastContext = Math.max(this.lastContext, this.#contextAt(this.lastStart, -1, false, true, false));
-    this.met.mark(table, lists, positions << this.lastContext);
+    this.#lastContext = Math.max(this.#lastContext, this.#contextAt(this.#lastStart, -1, false, true, false));
+    this.met.mark(table, lists, positions << this.#lastContext);
   }
 
   /** Marks the lists of a name in its own context. */
-  #markAt(table: 0 | 1, position: number, positions: number): void {
-    this.met.mark(table, this.#lists[position]!, positions << this.#contexts[position]!);
+  #mark(segments: PathSegments, at: number, positions: number, table: 0 | 1 = 0): void {
+    this.met.mark(table, listsAt(segments, at), positions << this.#contexts[at]!);
   }
+}
+
+/** Token lists of a name; of somebody's there are none. */
+function listsAt({ path, starts, lists }: PathSegments, at: number): readonly number[] {
+  return isHandleAt(path, starts[at]!) ? NO_LISTS : lists[at]!;
 }
 
 /** Whether somebody's name stands there: behind `@`, and `~` before a user's folder. Two of them open a view of a page (`@@login`). */
