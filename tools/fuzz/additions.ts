@@ -205,7 +205,7 @@ const VALUES = [
 
 /** The policy's words by list: most lists that say where a word counts are short. */
 function wordsByList({ tokens }: Policy): readonly (readonly string[])[] {
-  return tokens.tokensIn(tokens.names.map((_name, ordinal) => ordinal)).filter((words) => words.length > 0);
+  return tokens.names.map((_name, ordinal) => tokens.tokensIn(ordinal)).filter((words) => words.length > 0);
 }
 
 /** A word with a sign within: some readers take what follows for an extension, others for the rest of the word. */
