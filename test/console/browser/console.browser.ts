@@ -294,7 +294,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     const name = `focus-${javaScriptEnabled}`;
     for (const [text, title] of [
       [`${name} is created.`, `Account ${name} · pagegate`],
-      ['An account of this name exists', 'Error: Accounts · pagegate'],
+      ['An account with this name exists', 'Error: Accounts · pagegate'],
     ] as const) {
       await page.goto(at('accounts'));
       await page.getByLabel('Name', { exact: true }).fill(name);
