@@ -17,7 +17,7 @@ import { TokenIndex } from './words/tokens.ts';
  * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
  * with the same revision must give the same verdicts.
  */
-export const POLICY_CODE_VERSION = 17;
+export const POLICY_CODE_VERSION = 18;
 
 export interface Policy {
   /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */

@@ -432,6 +432,8 @@ describe('the title of a thread or an article, by where it stands', () => {
     'https://www.example.com/2024/05/01/technology/passwords.html',
     'https://community.example.com/t5/Login/bd-p/login',
     'https://community.example.com/t5/Account/ct-p/account',
+    'https://meta.example.org/c/account/5',
+    'https://meta.example.org/c/support/login/12',
   ])('%s', (url) => {
     expect(judge(url)).toBe('allow default/classified_read');
   });
@@ -444,6 +446,10 @@ describe('the title of a thread or an article, by where it stands', () => {
     ['https://community.example.com/t5/Accounts/Change-password/td-q/123456', 'password_reset'],
     ['https://community.example.com/Accounts/Change-password/td-p/123456', 'password_reset'],
     ['https://mail.example.com/t/unsubscribe/123456', 'subscribe'],
+    ['https://mail.example.com/c/unsubscribe/123456', 'action_get'],
+    ['https://meta.example.org/c/login', 'login'],
+    ['https://meta.example.org/c/account/5/edit', 'account'],
+    ['https://meta.example.org/x/account/5', 'account'],
     ['https://www.example.org/t/change-password/123456/confirm', 'password_reset'],
     ['https://www.example.org/t/change-password/token', 'password_reset'],
     ['https://www.example.org/x/change-password/123456', 'password_reset'],
@@ -774,6 +780,7 @@ describe('acts by what is done to what', () => {
     'https://docs.example.com/notifications',
     'https://www.example.com/products/notifications',
     'https://www.example.com/shop/notifications',
+    'https://www.example.com/us/en/online-checkout',
     'https://www.example.org/users/somebody/bookmarks',
     'https://ir.example.com/press',
     'https://www.example.de/ratgeber/flug-buchen',

@@ -131,20 +131,33 @@ const NUMBERED = new Set(['td-p', 'm-p', 'ta-p', 'tac-p', 'ba-p', 'bc-p', 'idi-p
 const NAMED = new Set(['ct-p', 'bd-p', 'bg-p', 'tkb-p', 'idb-p', 'qa-p', 'con-p', 'gh-p', 'gp-p']);
 
 /**
- * Whether the segment `at` is the title of a thread, or names its board, in the addresses of the two forum programs that write them in a
- * way of their own: Discourse (`/t/slug/123`, `/t/slug/123/4`) and Khoros (`/t5/board/title/td-p/123`, `/t5/title/bd-p/name`). A single word in
- * front of a number may be a command to somebody (`/t/unsubscribe/123`).
+ * The context of the segment `at` in the addresses of two forum programs that write them in a way of their own: Discourse
+ * (`/t/slug/123`, `/t/slug/123/4`; `/c/board/5`, `/c/board/board/5`) and Khoros (`/t5/board/title/td-p/123`, `/t5/title/bd-p/name`). A thread's title
+ * is a title, and so is the name of its board. A single word before a number may be a command elsewhere (`/t/unsubscribe/123`), so the name of
+ * a board of Discourse is only a topic.
  */
-export function isThreadTitle(segments: PathSegments, at: number): boolean {
+export function forumContext(segments: PathSegments, at: number): number {
+  if (isThreadTitle(segments, at)) return CONTEXT.title;
+  return isBoardName(segments, at) ? CONTEXT.topic : CONTEXT.none;
+}
+
+function isThreadTitle(segments: PathSegments, at: number): boolean {
   const { bits, count } = segments;
   if (at >= 1 && isKhorosPlace(segments)) return true;
   if (at < 1 || at + 1 >= count) return false;
   if (isAt(segments, at - 1, 't') && at === 1 && (bits[at]! & SEGMENT_HAS.separator) !== 0 && isNumberAt(segments, 2))
     return count === 3 || (count === 4 && isNumberAt(segments, 3));
-  // So is the name of its board.
+  // The board of a Khoros thread is named before its title.
   const kind = isAt(segments, at - 1, 't5') ? at + 2 : at >= 2 && isAt(segments, at - 2, 't5') ? at + 1 : count;
   if (!isNumberAt(segments, kind + 1)) return false;
   return NUMBERED.has(nameAt(segments, kind));
+}
+
+/** Whether the segment `at` names a board of Discourse, or the board above it. */
+function isBoardName(segments: PathSegments, at: number): boolean {
+  const { count } = segments;
+  if (at < 1 || at >= count - 1 || count > 4) return false;
+  return isAt(segments, 0, 'c') && isNumberAt(segments, count - 1);
 }
 
 /** Whether the path is that of a place of Khoros, and of nothing on it. */

@@ -9,7 +9,7 @@ import { lastLetterEnd } from '../url/segments.ts';
 import { DatedFolders, isWritten } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
-import { contextsAt, type HostPlaces, isThreadTitle } from './path-contents.ts';
+import { contextsAt, forumContext, type HostPlaces } from './path-contents.ts';
 import { PathOutline } from './path-outline.ts';
 import { MEANING, PlaceWords } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
@@ -210,8 +210,9 @@ export class Words {
     const isNamed = isAnyNamed || (isAsked && this.#outline.isEntry(at));
     const isWhole = stop === end || (isNamed && isWritten(path, stop, end));
     const canBeTitle = isNamed && isWhole && this.#canBeTitle(path, start, end, stop);
-    const isTitle = canBeTitle || (isAsked && isThreadTitle(segments, at));
-    const context = Math.max(given, this.#contextAt(start, at, isTitle, isAsked, at < count - 1));
+    const forum = isAsked ? forumContext(segments, at) : CONTEXT.none;
+    const isTitle = canBeTitle || forum === CONTEXT.title;
+    const context = Math.max(given, forum, this.#contextAt(start, at, isTitle, isAsked, at < count - 1));
     this.#contexts[at] = context;
     // What a file is does not depend on whether its name is a word: a licensee can add words.
     this.fileContext =
