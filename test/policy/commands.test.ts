@@ -1,4 +1,4 @@
-/** The commands as a person types them: what they print, and with which code they end. */
+/** The commands as a person types them: their output and their exit codes. */
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { pagegateHere } from '../support/program.ts';

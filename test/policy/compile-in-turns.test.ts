@@ -1,4 +1,4 @@
-/** A policy that is compiled a few steps at a time, beside requests, is the one that is compiled in one go. */
+/** A policy that is compiled a few steps at a time, between requests, equals one that is compiled at once. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { loadPolicy, loadPolicySteps } from '../../src/policy/load.ts';
@@ -6,7 +6,7 @@ import { policySteps } from '../../src/policy/policy.ts';
 import { runAtOnce, runInTurns, type Steps } from '../../src/steps.ts';
 import { shipped } from './support.ts';
 
-/** Longer than steps may hold up the thread. */
+/** More than steps may block the thread. */
 const STEP_MS = 8;
 
 function* slowSteps(done: string[]): Steps<string> {

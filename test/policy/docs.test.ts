@@ -1,4 +1,4 @@
-/** The page about the verdict and the shipped policy say the same. */
+/** The page about the verdict agrees with the shipped policy. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { hostileForms } from '../evasion/hostile-urls.ts';
@@ -7,7 +7,7 @@ import { licenseePolicy, shipped } from './support.ts';
 const textOf = (name: string): string => readFileSync(new URL(`../../docs/${name}`, import.meta.url), 'utf8');
 const page = textOf('verdict.md');
 
-/** The rows of the table under a heading, cell by cell. */
+/** Returns the rows of the table under a heading, cell by cell. */
 function rowsOf(heading: string, text = page): string[][] {
   const section = text.split(new RegExp(`^#{2,3} ${heading}\n`, 'm'))[1]?.split(/\n#{2,3} /)[0] ?? '';
   return section

@@ -1,6 +1,6 @@
 /**
- * Whoever keeps records and judges on them (the guard's local verdicts) relies on one revision meaning one verdict everywhere. The
- * revision covers the engine by a number, which somebody has to raise: this test knows when.
+ * A client that keeps records and judges on them (the guard's local verdicts) relies on one revision meaning one verdict everywhere. The
+ * revision covers the engine by a number that a developer has to raise. This test detects when.
  */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -13,12 +13,12 @@ import { compilePolicy, POLICY_CODE_VERSION } from '../../src/policy/policy.ts';
 import { type Evidence, NO_EVIDENCE } from '../../src/policy/types.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 
-/** A policy and URLs that stay as they are, whatever lists and labelled pages ship. */
+/** A policy and URLs that never change, whatever lists and labeled pages ship. */
 const { document, urls } = JSON.parse(
   gunzipSync(readFileSync(new URL('../data/engine.json.gz', import.meta.url))).toString('utf8'),
 ) as { readonly document: PolicyDocument; readonly urls: readonly string[] };
 
-/** What the version says of them. After a change on purpose: raise POLICY_CODE_VERSION, and put the new digest here. */
+/** Digest of the verdicts of this version. After an intended change: raise POLICY_CODE_VERSION, and put the new digest here. */
 const KNOWN = { version: 18, digest: '3c65ab5eb37ff721' };
 
 test('the engine’s version is raised when its verdicts change', () => {

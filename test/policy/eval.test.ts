@@ -1,4 +1,4 @@
-/** Real pages: the rules alone on labelled URLs, and the rules with the database on verified ones, however they are spelled. */
+/** Real pages: the rules alone on labeled URLs, and the rules with verified pages on these, in every spelling. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -12,19 +12,19 @@ import { evidence, judge, shipped } from './support.ts';
 
 const labelled = readRows('labelled');
 
-/** What the file of a set is known by: a set that is fixed stays as it was. */
+/** Digest of a set's file: a set that is fixed does not change. */
 const digestOf = (set: SetName): string =>
   createHash('sha256')
     .update(readFileSync(new URL(`../data/eval/${set}-urls.tsv`, import.meta.url)))
     .digest('hex');
 
-/** Half of the pages are put away. */
+/** Expects that half of the pages are held out. */
 function expectHalved(rows: readonly Row[]): void {
   const share = rows.filter(({ half }) => half === 'report').length / rows.length;
   expect(Math.abs(share - 0.5)).toBeLessThan(0.05);
 }
 
-/** None of the pages is in another set. */
+/** Expects that none of the pages is in another set. */
 function expectNoneOf(rows: readonly Row[], others: readonly SetName[]): void {
   const seen = new Set(others.flatMap((set) => readRows(set).rows).map(({ target }) => target.url.href));
   expect(rows.filter(({ target }) => seen.has(target.url.href)).map(({ url }) => url)).toEqual([]);
@@ -157,7 +157,7 @@ describe('the set of links', () => {
   });
 });
 
-/** Goals that are not met, with the share that was: docs/evaluation.md has them as well. */
+/** Goals that are not met, with the measured share. They are in docs/evaluation.md as well. */
 const UNMET: readonly string[] = [
   'labelled, login denied (report): 94.7 %',
   'unseen, reading pages denied (report): 1.09 %',
@@ -182,7 +182,7 @@ it('reaches every goal but those that are known, and those no less than before',
   expect(unmet).toEqual(UNMET);
 });
 
-/** Which page type the vocabulary has for a label. */
+/** The page type of the vocabulary for each label. */
 const TYPES: Readonly<Record<string, string>> = {
   login: 'login',
   oauth_authorize: 'login',
@@ -207,7 +207,7 @@ const SPELLINGS: Readonly<Record<string, (url: URL) => string>> = {
     `${url.origin}${url.pathname.replace(/(?<!%|%.)[a-z]/i, (c) => `%u00${c.charCodeAt(0).toString(16)}`)}${url.search}`,
   'with a letter of too many bytes': (url) =>
     `${url.origin}${url.pathname.replace(/(?<!%|%.)[a-z]/i, (c) => `%c1%${(c.charCodeAt(0) + 0x40).toString(16)}`)}${url.search}`,
-  // A path that holds an encoded question mark of its own is told by it.
+  // A path with an encoded question mark of its own is identified by it.
   'with an encoded query': (url) =>
     `${url.origin}${url.pathname}${url.pathname.includes('%3F') ? '' : '%3Flang=en'}${url.search}`,
   'with www.': (url) => (url.hostname.startsWith('www.') ? url.href : url.href.replace('://', '://www.')),
@@ -217,7 +217,7 @@ const SPELLINGS: Readonly<Record<string, (url: URL) => string>> = {
 describe('verified pages of types to deny', () => {
   const pages = labelled.rows.filter((row) => {
     const { url } = row.target;
-    // What a build would take: http or https on the default port, no fragment that tells the page.
+    // What a build would accept: http or https on the default port, and no fragment that identifies the page.
     return (
       TYPES[row.category] !== undefined &&
       /^https?$/.test(url.scheme) &&

@@ -1,4 +1,4 @@
-/** A short run of the fuzzer; `make fuzz` is the long one, and measures. */
+/** A short run of the fuzzer. `make fuzz` is the long one, which also measures. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { fuzzAdditions } from '../../tools/fuzz/additions.ts';
@@ -7,7 +7,7 @@ import { fuzzVerdicts, judgeValue } from '../../tools/fuzz/verdict.ts';
 import { hostileForms } from '../evasion/hostile-urls.ts';
 import { shipped } from './support.ts';
 
-/** Kinds of additions that only some URLs can have: more than so many are tried. */
+/** Kinds of additions that only some URLs can have: more than this many are tried. */
 const SELDOM: Readonly<Record<string, number>> = {
   'a language in front': 800,
   'another form of the host': 200,
@@ -46,7 +46,7 @@ describe('the fuzzer', () => {
   });
 });
 
-/** Repetitions of repetitions that cannot go wrong: each round needs a character that the inner one does not take. */
+/** Nested repetitions that stay linear: each round needs a character that the inner one does not match. */
 const BOUNDED = new Set<string>([]);
 
 describe('linear time', () => {
@@ -57,7 +57,7 @@ describe('linear time', () => {
       .map((name) => [`${module}/${name}`, readFileSync(new URL(name, dir), 'utf8')] as const);
   });
 
-  /** Bodies of the regular expressions of a source text: after what cannot end a value, up to the next slash of its own. */
+  /** Bodies of the regular expressions in a source text: from a slash after something that cannot end a value, up to the next slash of its own. */
   const expressions = (text: string): string[] =>
     [...text.matchAll(/(?<=[=(,:?!&|]\s*)\/((?:[^/\\\n[]|\\.|\[(?:[^\]\\\n]|\\.)*\])+)\/[a-z]*(?=[.,;)\s])/g)].map(
       (match) => match[1] ?? '',
@@ -66,7 +66,7 @@ describe('linear time', () => {
   it('is not put at risk by a pattern that repeats a repetition', () => {
     const all = files.flatMap(([name, text]) => expressions(text).map((body) => [name, body] as const));
     expect(all.length).toBeGreaterThan(15);
-    // A group that repeats something and is itself repeated without an end: the classic way to exponential time.
+    // A group that has a repetition, and is itself repeated without limit: the classic way to exponential time.
     const risky = all
       .filter(([, body]) => /[+*}]\)(?:[+*]|\{\d+,\})/.test(body))
       .map(([name, body]) => `${name}: ${body}`);

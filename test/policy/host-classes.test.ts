@@ -1,4 +1,7 @@
-/** Hosts where opening a URL is an act, or where data is handed in: each entry's act in its spellings, and what their companies have to read. */
+/**
+ * Hosts where opening a URL is an act, or that take data in: the act of each entry in all its spellings, and the pages that their companies
+ * have to read.
+ */
 import { describe, expect, it } from 'vitest';
 import type { HostEntry } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
@@ -15,7 +18,7 @@ const GROUPS = [
   'form',
 ];
 
-/** A URL that an entry is about: below its host and its first places, each with a name that says nothing. */
+/** URLs that an entry is about: below its host and each of its paths, with names that mean nothing. */
 function actsOf({ host, paths = [''] }: HostEntry): URL[] {
   const name = host.replace(/^=|^\*\./, host.startsWith('*') ? 'ada-k7q2.' : '');
   return paths.map((path) => new URL(`https://${name}${path.replaceAll('*', 'ada')}/k7Q2-x9`));
@@ -133,7 +136,7 @@ describe('acts of well-known hosts', () => {
   });
 });
 
-/** What the companies behind the entries have for everybody to read. */
+/** Pages that the companies of these entries have for everybody to read. */
 const READING: Readonly<Record<string, readonly string[]>> = {
   sharing: [
     'https://www.pinterest.com/pin/1234567890/',

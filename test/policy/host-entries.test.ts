@@ -1,4 +1,4 @@
-/** The licensee's own host entries: which of several decides, what their hosts and paths may be, and what is said of them. */
+/** A licensee's own host entries: which of several decides, which hosts and paths they may have, and what is reported about them. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { HostEntry } from '../../src/policy/documents.ts';
@@ -23,12 +23,12 @@ const entry = (id: string, host: string, more: Partial<HostEntry> = {}): HostEnt
 
 const own = (...hosts: readonly HostEntry[]): Parameters<typeof licenseePolicy>[0] => ({ add: { hosts } });
 
-/** `verdict id` of a URL by host entries alone; `none` where they say nothing. */
+/** Returns `verdict id` for a URL by host entries alone, or `none` if no entry decides. */
 function asked(entries: readonly HostEntry[], url: string, method = 'GET'): string {
   return asker(entries)(request(url, method));
 }
 
-/** The same of one request after the other. */
+/** The same for several requests in turn. */
 function asker(entries: readonly HostEntry[]): (request: Request) => string {
   const hosts = runAtOnce(compileHosts(entries, new HostFilter()));
   return (one) => {
@@ -37,7 +37,7 @@ function asker(entries: readonly HostEntry[]): (request: Request) => string {
   };
 }
 
-/** The verdict that docs/verdict.md promises, for names and paths that are plain. */
+/** Returns the verdict that docs/verdict.md promises, for plain names and paths. */
 function expected(entries: readonly HostEntry[], text: string, method: string): string {
   const { hostname, pathname } = new URL(text);
   const host = hostname.replace(/^www\./, '');
@@ -56,7 +56,7 @@ function expected(entries: readonly HostEntry[], text: string, method: string): 
     const isBelow = host.endsWith(`.${name}`);
     const isReached = one.host[0] === '=' ? host === name : isBelow || (one.host[0] !== '*' && host === name);
     if (verdict === undefined || !isReached) return [];
-    // An entry for one host, or for what is below alone, is nearer than one for both.
+    // An entry for one host only, or for its subdomains only, is nearer than one for both.
     const near = name.length * 2 + (/^[=*]/.test(one.host) ? 1 : 0);
     const lengths = one.paths?.filter(isAt).map((path) => path.replaceAll('*', '').length) ?? [-1];
     return lengths.map((length) => ({ verdict, near, length }));

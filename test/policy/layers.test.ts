@@ -1,4 +1,4 @@
-/** Which layer speaks, in which order, and what it says. */
+/** Which layer decides, in which order, and with which verdict. */
 import { describe, expect, it } from 'vitest';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
@@ -157,7 +157,7 @@ describe('high-value hosts', () => {
     ['https://acme.okta.com/whois/docs', 'deny high_value_hosts/okta.com'],
     ['https://acme.okta.com/whois/docs....', 'deny high_value_hosts/okta.com'],
     ['https://acme.okta.com/whois/docs.html', 'deny high_value_hosts/okta.com'],
-    // A fragment announces nothing, and what is sent off is no reading matter.
+    // A fragment announces nothing, and a write is never reading matter.
     ['https://www.paypal.com/anything#/docs', 'deny high_value_hosts/paypal.com'],
   ])('leave the reading matter of a company alone: %s: %s', (url, expected) => {
     expect(judge(url)).toBe(expected);
@@ -204,7 +204,7 @@ describe('excuses', () => {
     ['https://www.example.org/?api_key=abc', 'deny rules/secret_in_url'],
     ['https://api.example.org:8443/', 'allow default/classified_read'],
     ['https://api.example.org:8444/', 'deny rules/port'],
-    // Elsewhere such a name stays an inside one.
+    // For other hosts, such a name is still an internal one.
     ['https://example.org/?url=http://wiki.corpname/', 'deny rules/nested_internal'],
   ])('%s: %s', (url, expected) => {
     const isInside = new URL(url).hostname.endsWith('.corpname');
@@ -436,7 +436,7 @@ describe('verified pages', () => {
     const pages = { docs: 'https://example.org/docs' };
     expect(judge('https://example.org/docs#/account', { pages })).toBe('allow page_type_db/docs');
     expect(judge('https://example.org/docs#/login', { pages })).toBe('deny rules/login');
-    // Documentation excuses more than what is only read.
+    // Documentation excuses more than other reading matter.
     expect(judge('https://example.org/docs#/settings', { pages })).toBe('allow page_type_db/docs');
     const blog = { docs: 'https://example.org/blog' };
     expect(judge('https://example.org/blog#/settings', { pages: blog })).toBe('deny rules/settings');
@@ -548,7 +548,7 @@ describe('verified pages', () => {
     expect(judge('https://example.org/a/b', { pages: flagged })).toBe('flag page_type_db/download');
     const denied = { download: 'https://example.org/a/b', signup: 'https://example.org/a' };
     expect(judge('https://example.org/a/b', { pages: denied })).toBe('deny page_type_db/signup');
-    // Nothing of it depends on the order of the record, nor on pages beside it that the request is not on.
+    // The result depends neither on the order of the record, nor on pages in it that the request is not on.
     for (const pages of [both, nested, same, flagged, denied]) {
       const turned = Object.fromEntries(Object.entries(pages).reverse());
       const url = Object.values(pages)[0]!;
@@ -568,7 +568,7 @@ describe('verified pages', () => {
     expect(judge('https://example.org/get-it', { pages })).toBe('flag page_type_db/download');
     expect(judge('https://example.org/get-it/upload-file', { pages })).toBe('deny rules/upload');
     expect(judge('https://example.org/get-it', { found: false, pages })).toBe('flag page_type_db/download');
-    // The first layer that flags is named.
+    // The answer names the first layer that flags.
     expect(judge('https://example.org/get-it?next=https://evil.org/', { pages })).toBe('flag page_type_db/download');
     expect(judge('https://pastebin.com/get-it', { pages: { download: 'https://pastebin.com/get-it' } })).toBe(
       'flag high_value_hosts/pastebin.com',

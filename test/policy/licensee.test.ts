@@ -1,4 +1,4 @@
-/** A licensee's own file: add, override, disable, allow entries, exceptions; and what is refused. */
+/** A licensee's own file: add, override, disable, allow entries, exceptions, and what is refused. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -72,7 +72,7 @@ describe("the licensee's file", () => {
 
   it('overrides only what it names', () => {
     const reads = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'GET', policy);
-    // Below an allow entry nothing but the host's own entry decides about a write.
+    // Below an allow entry, only the host's own entry decides about a write.
     const writes = (policy: Policy, id = 'pastebin.com'): string => judge(`https://${id}/`, {}, 'POST', policy);
     const changed = (change: Record<string, string>): Policy =>
       licenseePolicy({
@@ -81,7 +81,7 @@ describe("the licensee's file", () => {
       });
     const both = (policy: Policy): string[] => [reads(policy), writes(policy)].map((text) => text.split(' ')[0]!);
     expect(both(changed({ note: NOTE }))).toEqual(['flag', 'deny']);
-    // A verdict for every method replaces those for reads and for writes, unless they are given with it.
+    // A verdict for every method replaces those for reads and for writes, unless the change has these, too.
     expect(both(changed({ verdict: 'flag' }))).toEqual(['flag', 'flag']);
     expect(both(changed({ verdict: 'deny', reads: 'flag' }))).toEqual(['flag', 'deny']);
     expect(both(changed({ verdict: 'deny', writes: 'flag' }))).toEqual(['deny', 'flag']);
@@ -169,7 +169,7 @@ describe("the licensee's file", () => {
       { override: { page_types: { login: { verdict: 'allow' } } } },
       /^Verified pages of the type "login" get allow; as shipped/,
     ],
-    // Hosts that are denied but for their documentation, and single paths.
+    // Hosts that are denied except for their documentation, and single paths.
     [
       { disable: ['accounts.google.com'] },
       'The reads and writes of accounts.google.com are no longer denied, as they are by what ships.',
@@ -206,7 +206,7 @@ describe("the licensee's file", () => {
       { override: { hosts: { 'discord.com/api/webhooks': { paths: ['/api/webhooks/mine'] } } } },
       'The reads and writes of discord.com/api/webhooks are denied in fewer places than by what ships.',
     ],
-    // What is sent off is denied in every context.
+    // A write is denied in every context.
     [
       { override: { hosts: { 'accounts.google.com': { not_in: ['reading'] } } } },
       'The reads of accounts.google.com are denied in fewer places than by what ships.',
@@ -215,7 +215,7 @@ describe("the licensee's file", () => {
       { override: { hosts: { 'webhook.site': { not_in: ['documentation'] } } } },
       'The reads of webhook.site are denied in fewer places than by what ships.',
     ],
-    // A rule is changed.
+    // Changed rules.
     [{ override: { rules: { port: { allowed: [80, 443, 22, 8443] } } } }, 'The guard rule "port" is changed: allowed.'],
     [
       { override: { rules: { dns_tunnel: { min_run: 60, max_subdomain_length: 253 } } } },
@@ -243,7 +243,7 @@ describe("the licensee's file", () => {
       },
     ],
     [{ disable: ['google.com/amp'], override: { hosts: { 'paypal.com': { note: NOTE, not_in: ['documentation'] } } } }],
-    // The same place is denied by another entry.
+    // Another entry denies the same place.
     [
       {
         disable: ['discord.com/api/webhooks'],
@@ -389,7 +389,7 @@ describe("the licensee's file", () => {
     expect(judge('http://[fd12::1]/', known, 'GET', policy)).toBe('flag default/unclassified_read');
     expect(judge('http://127.1/', known, 'GET', policy)).toBe('deny rules/obfuscated_address');
     expect(judge('http://[::ffff:10.1.2.3]/', known, 'GET', policy)).toBe('deny rules/embedded_address');
-    // The last one opens nothing: `policy check` says so.
+    // The last one allows nothing: `policy check` reports it.
     expect(policy.warnings).toEqual([
       'The guard rules "private_network", "public_address" do not hold for 10.1.0.0/16.',
       'The guard rules "private_network", "public_address" do not hold for fd12::/16 (a very wide range).',

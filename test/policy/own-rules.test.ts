@@ -1,4 +1,4 @@
-/** Rules and words of the licensee's own: what would be without effect is refused or found, and values count in any case. */
+/** Rules and words of a licensee's own: what would have no effect is refused or reported, and values match in any case. */
 import { describe, expect, it } from 'vitest';
 import { checkPolicy } from '../../src/policy/ineffective-entries.ts';
 import { normalizedRule } from '../../src/policy/layers/rule-fields.ts';
@@ -129,10 +129,10 @@ describe('words', () => {
     expect(() => ruled({ kind: 'pattern', when: [{ segment: 'login', also: 'own_words' }] }, [phrase])).toThrow(
       expected,
     );
-    // As a file it is compared whole.
+    // As a file, the whole name is compared.
     const filed = ruled({ kind: 'pattern', when: [...when, { file: 'own_words' }] }, [phrase]);
     expect(judge(`https://example.org/a/${phrase}`, {}, 'GET', filed)).toBe('deny rules/mine');
-    // What is taken for met is met.
+    // The phrase that the message gives matches.
     const met = /"([^"]+)"/.exec(expected)![1]!;
     const named = ruled({ kind: 'pattern', when }, [met]);
     if (!phrase.endsWith('.css'))
@@ -240,7 +240,7 @@ describe('excuses without effect', () => {
   it.each([
     { rule: 'special_name', host: 'wiki.corpname' },
     { rule: 'special_name', host: '*.corp' },
-    // Below it are names of inside networks.
+    // Names of internal networks are below it.
     { rule: 'special_name', host: '*.cloudapp.net' },
     { rule: 'private_network', host: '10.0.0.5' },
     { rule: 'spelled_address', host: '*.example.org' },
@@ -254,7 +254,7 @@ describe('excuses without effect', () => {
     { rule: 'category_threat', host: 'example.org' },
     { rule: 'port', host: 'example.org' },
     { rule: 'port', host: 'example.org', port: 8443 },
-    // Only writes are denied before.
+    // Only writes are denied before it.
     { rule: 'secret_in_url', host: 'pastebin.com' },
   ])('are none of those that have one: %j', (excuse) => {
     expect(found([excuse])).toEqual([]);

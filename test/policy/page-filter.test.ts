@@ -1,4 +1,4 @@
-/** The cheap look at a page's text against the whole comparison: what it says no to is no match. */
+/** The filter that looks at a page's text, compared with the full comparison: what the filter rejects must not match. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl } from '../../src/domain/canonical-url.ts';
 import { RequestPlace } from '../../src/policy/layers/page-filter.ts';
@@ -44,7 +44,7 @@ const randomPath = (random: Random): string => {
 const randomPage = (random: Random): string =>
   `${random.chance(80) ? 'https' : 'http'}://${random.pick(HOSTS)}${random.chance(5) ? ':8080' : ''}${randomPath(random)}`;
 
-/** Scheme and host; empty where no path follows, as it does in the URL standard's own spelling. */
+/** Scheme and host; empty if no path follows, which never happens in the URL standard's own spelling. */
 const originOf = (url: string): string => /^https?:\/\/[^/?#]*(?=\/)/.exec(url)?.[0] ?? '';
 
 describe('the cheap look at a page', () => {
@@ -62,7 +62,7 @@ describe('the cheap look at a page', () => {
       const type = random.pick(['login', 'pricing', 'docs', 'download']);
       const subject = new Subject({ url: own, method: 'GET' }, NO_EVIDENCE, shipped.tokens);
       const match = shipped.pages.matchPage(subject, { type, url: page.href });
-      // As it lies among other texts, which are no part of it.
+      // Between other texts, which are not part of it.
       const text = `/x"${page.href}"/a`;
       const place = new RequestPlace({ host, paths: foldedPaths(own.decodedPath, own.queryMark) });
       const may = place.mayBeOn(Buffer.from(text), 3, text.length - 3);

@@ -1,4 +1,4 @@
-/** One page in several forms of its path: in a language, as the index file of its folder, with parameters of segments. */
+/** One page in several forms of its path: with a language, as the index file of its folder, with segment parameters. */
 import { describe, expect, it } from 'vitest';
 import { afterLanguage } from '../../src/policy/url/languages.ts';
 import { judge, shipped } from './support.ts';

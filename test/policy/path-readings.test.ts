@@ -1,11 +1,11 @@
-/** What anyone can add to a path makes no other outline of it, and takes none of its readings away. */
+/** What anyone can add to a path does not change its outline, and removes none of its readings. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { readingsOf } from '../../src/policy/url/path-readings.ts';
 import '../support/seed.ts';
 import { judge, shipped } from './support.ts';
 
-/** The names of a path as they are read, one line for each reading. */
+/** The names in a path as they are read, one text for each reading. */
 function outlines(path: string): string[] {
   const { tokens } = shipped;
   return (readingsOf(path, tokens.segments(path)) ?? [path]).map((reading) => {

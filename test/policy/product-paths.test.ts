@@ -1,4 +1,4 @@
-/** Where well-known products let people in and out, authorize and change a password, by their public documentation. */
+/** Paths where well-known products sign people in and out, authorize, and change a password, from their public documentation. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { judge } from './support.ts';

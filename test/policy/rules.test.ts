@@ -1,4 +1,4 @@
-/** Guard rules and pattern rules, one by one: what each catches, and what it must leave alone. */
+/** Guard rules and pattern rules, one by one: what each must catch, and what it must let through. */
 import { describe, expect, it } from 'vitest';
 import { isPublicSuffix } from '../../src/domain/public-suffix.ts';
 import { judge, shipped } from './support.ts';
@@ -7,7 +7,7 @@ const FINE = 'allow default/classified_read';
 
 const UNKNOWN = 'flag default/unclassified_read';
 
-/** The id of the rule that decides, `-` where none does. */
+/** The id of the rule that decides, or `-` if no rule does. */
 const rule = (url: string, method = 'GET', categories: readonly string[] = [], found = true): string => {
   const verdict = judge(url, { categories, found }, method);
   return verdict === FINE || verdict === UNKNOWN ? '-' : verdict.replace(/^(deny|flag) rules\//, '');
@@ -85,9 +85,9 @@ describe('guard rules', () => {
     ['https://www.ᴀpple.com/', 'idn_confusable'],
     ['https://kadın.com/', '-'],
     ['https://news.аррӏе.com/', 'idn_confusable'],
-    // Looks Latin in part, or stands below a name that is not Latin either.
+    // Only partly looks like Latin, or is below a name that is not Latin either.
     ['https://пример.com/', '-'],
-    // The name of a host that is worth imitating, whatever stands behind it.
+    // The name of a host that is worth imitating, whatever follows it.
     ['https://аррӏе.рф/', 'idn_confusable'],
     ['https://сосо.рф/', '-'],
     ['https://сосо.com/', 'idn_confusable'],
@@ -103,7 +103,7 @@ describe('guard rules', () => {
     ['https://abcქართული.com/', 'idn_confusable'],
     ['https://abcไทย.com/', 'idn_confusable'],
     ['https://20-24.пример.com/', '-'],
-    // Scripts that are written together, and two that are not.
+    // Scripts that are used together, and two that are not.
     ['https://カタカナとひらがなと漢字abc.jp/', '-'],
     ['https://한국漢字abc.kr/', '-'],
     ['https://ひらがな한국.jp/', 'idn_confusable'],
@@ -123,7 +123,7 @@ describe('guard rules', () => {
     ['https://example.org/?api_key=abc', 'secret_in_url'],
     ['https://example.org/?api_key=', '-'],
     ['https://example.org/task-list-of-the-sk-ant-colony', '-'],
-    // Titles that begin as a credential does, whose letters go on without a sign.
+    // Titles that begin like a credential, but go on in letters without punctuation.
     ['https://example.org/ricetta/tortino-al-cioccolato-con-cuore-morbido-bimby.htm', '-'],
     ['https://example.org/blog/pul-biber-nedir-nasil-kullanilir-faydalari', '-'],
     ['https://example.org/xai-explainable-artificial-intelligence-survey', '-'],
@@ -172,7 +172,7 @@ describe('guard rules', () => {
     ['https://example.org/?a=1&next=data:text/html,x', 'nested_internal'],
     ['https://example.org/?q=javascript:+the+good+parts', '-'],
     ['https://example.org/?url=data', '-'],
-    // Clients skip blanks and control characters in front of a URL, and tabs and line ends within.
+    // Clients ignore blanks and control characters before a URL, and tabs and line ends inside it.
     [`https://example.org/?u=${'%20'.repeat(99)}http:10.0.0.1`, 'nested_internal'],
     ['https://example.org/?u=%01http:10.0.0.1', 'nested_internal'],
     ['https://example.org/?u=%c2%a0http:10.0.0.1', 'nested_internal'],
@@ -287,7 +287,7 @@ describe('guard rules', () => {
     const special = shipped.document.rules.find((entry) => entry.id === 'special_name')?.suffixes ?? [];
     expect(special.length).toBeGreaterThan(15);
     const delegated = special.filter((suffix) => !suffix.includes('.') && !['arpa', 'onion'].includes(suffix));
-    // The list's default rule takes any single label for a suffix; one that it knows has a name below it that is one, too, or an ICANN section.
+    // The list's default rule takes any single label for a suffix. A listed one has another suffix below it, or is in the ICANN section.
     expect(delegated.filter((suffix) => isPublicSuffix(`co.${suffix}`, { private: true }))).toEqual([]);
   });
 });
@@ -298,7 +298,7 @@ describe('names that nobody has classified', () => {
     [`https://${'abcdefghij.'.repeat(14)}evil.org/`, 'dns_tunnel'],
     [`https://${'abcdefghij.'.repeat(10)}abcdefghijk.evil.org/`, 'dns_tunnel'],
     [`https://${'abcdefghij.'.repeat(11)}${'evil'.repeat(15)}.org/`, '-'],
-    // A run of 32 letters and digits of which five are digits; a hyphen or a dot ends it.
+    // A run of 32 letters and digits, five of them digits. A hyphen or a dot ends it.
     [`https://12345${'abcdefghz'.repeat(3)}.evil.org/`, 'dns_tunnel'],
     [`https://12345${'abcdefghz'.repeat(3).slice(1)}.evil.org/`, '-'],
     [`https://1234${'abcdefghz'.repeat(4)}.evil.org/`, '-'],
@@ -373,7 +373,7 @@ describe('pattern rules', () => {
     ['/a&page=x.exe/%25', 'executable'],
     ['/a&page=x.exe/%25&x=', 'executable'],
     ['/a&page=x.exe/&x=1/%25&y=2', 'executable'],
-    // A name does not go on behind an `&`, with an equals sign at the end or without.
+    // A name ends at an `&`, with or without an equals sign after it.
     ['/%E&0%A4%B5createaccount', '-'],
     ['/%E&0%A4%B5createaccount=', '-'],
     ['/logi.ts.bak', '-'],
@@ -389,7 +389,7 @@ describe('pattern rules', () => {
     ['/login&next=/x', 'login'],
     ['/login.css%3Fx', '-'],
     ['/&login', 'login'],
-    // Behind a slash and an `&` stands a parameter, or a name, with an equals sign at the end or without.
+    // After a slash and an `&` comes a parameter or a name, with or without an equals sign at the end.
     ['/a/&account', 'account'],
     ['/a/&account=', 'account'],
     ['/account/&a', 'account'],
@@ -476,7 +476,7 @@ describe('pattern rules', () => {
     ['/r&d', '-'],
     ['/search-&-login-tips', '-'],
     ['/privacy-%26-account-terms', '-'],
-    // A `!` and a word behind it, or two words with `&` between them, may be one name.
+    // A `!` before a word may be inside a single name, and so may an `&` between two words.
     ['/users!login.action', 'login'],
     ['/client!login.action', 'login'],
     ['/members!login.action', 'login'],
@@ -500,7 +500,7 @@ describe('pattern rules', () => {
     ['/Wallet%26Cards', '-'],
     ['/Accounts%26Finance/news', '-'],
     ['/Upload%26Download&page=login', 'login'],
-    // A name that only some servers cut excuses nothing on the others.
+    // A name that only some servers cut off excuses nothing on the others.
     ['/docs!x/account', 'account'],
     ['/docs.php%3Fx=12345/account', 'account'],
     ['/docs.php/account', '-'],
@@ -639,7 +639,7 @@ describe('pattern rules', () => {
     ['/it/accesso', 'login'],
     ['/docs/accesso', '-'],
     ['/docs/entra/identity', '-'],
-    // Below a section of topics a login is one, too; well-known programs and what follows a query or a route are not.
+    // Below a section of topics, a login is a topic, too. Well-known programs are not, and neither is what follows a query or a route.
     ['/docs/login', '-'],
     ['/login/docs', 'login'],
     ['/wiki/login.action', 'login'],
@@ -653,7 +653,7 @@ describe('pattern rules', () => {
     ['/reference#/login', 'login'],
     ['/login/reference', 'login'],
     ['/reference%3Fx/login', 'login'],
-    // A name with a sign in front is somebody's.
+    // A name with an `@` in front is a person's.
     ['/@login', '-'],
     ['/@admin/settings', 'settings'],
     ['/@/login', 'login'],
@@ -765,7 +765,7 @@ describe('pattern rules', () => {
     ['/private.php?action=send', 'post'],
     ['/posting.php?mode=reply&t=5', 'post'],
     ['/?mode=night', '-'],
-    // The name of a program in an app store is no page of the store.
+    // The name of a program in an app store is not a page of the store.
     ['/store/apps/details?id=com.booking', '-'],
     ['/store/apps/details?id=com.android.settings', '-'],
     // Nor is a file of a source tree.
@@ -798,7 +798,7 @@ describe('pattern rules', () => {
     ['/items/5/delete%3Fx/y', 'action_get'],
     ['/setup.exe%3Fx/y', 'executable'],
     ['/help/x%3Fa/delete', '-'],
-    // A number or a key behind the word is what it is done to.
+    // A number or a key after the word is the object of the act.
     ['/delete/5', 'action_get'],
     ['/delete/5.html', 'action_get'],
     ['/delete/5/', 'action_get'],
@@ -969,7 +969,7 @@ describe('pattern rules', () => {
     [`/?q=${'long-names-'.repeat(20)}.${'7'.repeat(16)}`, '-'],
     [`/?q=${'a1'.repeat(80)}`, '-'],
     [`/?q=${'a1'.repeat(80)}a`, 'bulk_query'],
-    // What people search for, and titles, in any script; bytes that are no text, and data between words.
+    // Search terms and titles in any script, bytes that are not text, and data between words.
     [
       `/?q=${encodeURIComponent('人工智能代理如何安全地访问互联网上的网页而不泄露机密数据并且遵守公司的政策和法律'.slice(0, 40))}`,
       '-',
@@ -1049,7 +1049,7 @@ describe('pattern rules', () => {
     ['https://login.org/', '-'],
     ['https://login.co.uk/', '-'],
     ['https://login.github.io/', '-'],
-    // A public suffix that is a site itself.
+    // A public suffix that is itself a site.
     ['https://github.io/?next=https://github.io/x', '-'],
     ['https://github.io/?next=https://a.github.io/x', 'open_redirect'],
     ['https://login.example.org/legal/', '-'],
@@ -1062,7 +1062,7 @@ describe('pattern rules', () => {
     ['https://vote.example.org/results', '-'],
     ['https://termin.example.org/praxis', 'booking'],
     ['https://help.example.org/manage-account/', '-'],
-    // A host for news or courses is a part of a site where things are done; one for help has pages of its own with one word.
+    // A host for news or courses also has pages where things are done. A host for help has pages of its own with a single segment.
     ['https://news.example.org/cart', 'cart'],
     ['https://news.example.org/articles/the-new-cart-act', '-'],
     ['https://learn.example.org/users/password/new', '-'],
@@ -1070,13 +1070,13 @@ describe('pattern rules', () => {
     ['https://help.example.org/login', 'login'],
     ['https://help.example.org/articles/login', '-'],
     ['https://developers.example.org/webhooks', '-'],
-    // What every site has for programs is read, also on a host for signing in.
+    // What every site has for programs may be read, even on a host for signing in.
     ['https://login.example.org/robots.txt', '-'],
     ['https://login.example.org/favicon.ico', '-'],
     ['https://login.example.org/;robots.txt', 'login'],
     ['https://login.example.org/robots.txt/x', 'login'],
     ['https://login.example.org/logo.txt', 'login'],
-    // Titles of a wiki that people write have a colon, too; its own pages are not titles.
+    // Titles of a wiki that people write may have a colon, too. Its own pages are not titles.
     ['https://wiki.example.org/wiki/API:Login', '-'],
     ['https://wiki.example.org/wiki/Hilfe:Anmelden', '-'],
     ['https://wiki.example.org/wiki/Special:UserLogin', 'login'],

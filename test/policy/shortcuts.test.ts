@@ -1,4 +1,4 @@
-/** What spares work for the ordinary request, against the work itself. */
+/** Shortcuts for ordinary requests, compared with the full work. */
 import { describe, expect, it } from 'vitest';
 import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
 import { traitsOf } from '../../src/policy/layers/guard-traits.ts';
@@ -103,7 +103,7 @@ describe('a run of characters', () => {
       const text = Array.from({ length: random.below(24) }, () => random.pick(['a', 'b', 'b', '-', 'é'])).join('');
       const size = 1 + random.below(5);
       const from = random.below(text.length + 1);
-      // A run may begin at `from`, and behind what is not in it.
+      // A run may begin at `from`, and after characters that are not in the table.
       const match = new RegExp(`[ab]{${size},}`).exec(text.slice(from));
       const start = findRun(text, table, size, from);
       expectSame([text, from, size, start], [text, from, size, match === null ? -1 : from + match.index]);

@@ -1,4 +1,4 @@
-/** Short forms for the tests of the policy: a verdict as `deny rules/login`. */
+/** Helpers for the tests of the policy. They write a verdict as `deny rules/login`. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseTarget } from '../../src/domain/target.ts';
@@ -34,7 +34,7 @@ export function request(value: string, method = 'GET'): Request {
   return { url: target.url, method };
 }
 
-/** `verdict layer/id` of a value, or `refused` where it is answered with 400. A host is classified unless said otherwise. */
+/** Returns `verdict layer/id` for a value, or `refused` if the answer is 400. A host is classified unless the test says otherwise. */
 export function judge(value: string, known: Known = {}, method = 'GET', policy: Policy = shipped): string {
   const target = parseTarget(value);
   if ('problem' in target) return 'refused';
@@ -42,7 +42,7 @@ export function judge(value: string, known: Known = {}, method = 'GET', policy: 
   return `${verdict} ${layer}/${id}`;
 }
 
-/** A policy with a licensee's file on top, read from a file as a licensee's would be. */
+/** Returns a policy with a licensee's file on top, which is read from disk like a real one. */
 export function licenseePolicy(
   document: Omit<LicenseeDocument, 'format'> | Record<string, unknown>,
   profile?: string,
@@ -52,7 +52,7 @@ export function licenseePolicy(
   );
 }
 
-/** Runs a task with a file of the given content, which is gone afterwards. */
+/** Runs a task with a file of the given content, and removes it afterwards. */
 export function withFile<T>(text: string | Uint8Array, task: (file: string) => T): T {
   return withTempDirectory((directory) => {
     const file = join(directory, 'policy.json');

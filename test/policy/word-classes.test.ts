@@ -1,9 +1,9 @@
-/** Classes of words and places: each kind of act is denied in every form that its parts make, and what reads like one is not. */
+/** Classes of words and places: each kind of act is denied in every form that its parts can make, and what only looks like an act is not. */
 import { describe, expect, it } from 'vitest';
 import { phrasesOf } from '../../src/policy/documents.ts';
 import { judge, licenseePolicy, shipped } from './support.ts';
 
-/** Lists whose compounds are acts wherever they end a path, and the rule that denies them. */
+/** Lists whose compounds are acts wherever they end a path, each with the rule that denies them. */
 const COMPOUNDS: Readonly<Record<string, string>> = {
   login: 'login',
   password_reset: 'password_reset',
@@ -148,14 +148,14 @@ describe('an act by its place', () => {
     ['https://www.example.org/wizard/HelpChangePassword', 'password_reset'],
     ['https://www.example.org/pkmslogin.form', 'login'],
     ['https://www.example.org/bc/member/SfrPasswordReminder.jsp', 'password_reset'],
-    // A letter alone is no word of a name.
+    // A single letter is not a word of a name.
     ['https://www.example.de/m-passwort-vergessen.html', 'password_reset'],
-    // Two signs open a view of a page.
+    // Two `@` open a view of a page.
     ['https://www.example.org/pt-br/@@login', 'login'],
-    // A route of a front page without a slash in front, whatever parameters it has.
+    // A route of a front page without a leading slash, whatever parameters it has.
     ['https://www.example.org/#welcome/login', 'login'],
     ['https://www.example.org/#user/account?x=1', 'account'],
-    // What anyone can put behind a route opens the same one.
+    // What anyone can append to a route opens the same one.
     ['https://www.example.org/#user/login%26x=', 'login'],
     ['https://www.example.org/#user/login=', 'login'],
     ['https://www.example.org/#login&x=1', 'login'],
@@ -163,7 +163,7 @@ describe('an act by its place', () => {
     ['https://www.example.org/#sec&urelogin=', 'login'],
     ['https://www.example.org/x1?login%26x=', 'login'],
     ['https://www.example.org/#login?next=a', 'login'],
-    // Links of mails, forms of help desks, and programs that make something.
+    // Links in mails, forms of help desks, and programs that create something.
     ['https://www.example.org/unsubscribe/12/9f8e7d6c5b', 'subscribe'],
     ['https://go.example.org/unsubscribe/u/1/9f8e7d6c5b/4', 'subscribe'],
     ['https://www.example.org/node/add/article', 'post'],
@@ -183,64 +183,64 @@ describe('an act by its place', () => {
     ['https://www.example.org/index.php?act=dispMemberLoginForm', 'login'],
     ['https://www.example.org/?p=unsubscribe', 'action_get'],
     ['https://www.example.org/email/verify/a1b2c3d4e5', 'action_get'],
-    // Sessions that begin, and front pages that ask who comes.
+    // New sessions, and front pages that ask who the visitor is.
     ['https://www.example.org/user_sessions/new', 'login'],
     ['https://customers.example.org/', 'login'],
     ['https://student-portal.example.edu/', 'login'],
     ['https://espace-client.example.fr/x', 'account'],
-    // Programs on hosts that are called as documentation is.
+    // Programs on hosts that are named like documentation.
     ['https://learn.example.edu/webapps/login/', 'login'],
     ['https://learn.example.edu/webapps/x/execute/changePassword', 'password_reset'],
-    // Steps of a booking, below a word that opens titles elsewhere.
+    // Steps of a booking, below a word that comes before titles elsewhere.
     ['https://www.example.org/book/passenger', 'booking'],
-    // What a writer does, and verbs of other languages.
+    // What an author does, and verbs of other languages.
     ['https://www.example.org/cafes/123/articles/write', 'post'],
     ['https://www.example.es/peticiones/1/firmar', 'post'],
     ['https://www.example.ru/podat-obyavlenie', 'post'],
-    // What is paid.
+    // Payments.
     ['https://www.example.org/pay-your-invoice', 'checkout'],
     ['https://www.example.org/guest-payment', 'checkout'],
     ['https://www.example.mx/pago-de-facturas', 'checkout'],
-    // The names of programs, with the extension of a page or without one.
+    // Names of programs, with or without the extension of a page.
     ['https://www.example.org/displayLoginForm.htm', 'login'],
     ['https://www.example.org/x/showLogonPage.html', 'login'],
     ['https://www.example.org/m-einloggen.html', 'login'],
     ['https://www.example.org/user/chpwd.aspx', 'password_reset'],
     ['https://www.example.org/your-cart.html', 'cart'],
-    // Where accounts are kept.
+    // Places of accounts.
     ['https://www.example.com.tr/kullanici/giris', 'login'],
-    // Interfaces: tokens and files.
+    // APIs: tokens and files.
     ['https://api.example.org/token', 'oauth'],
     ['https://www.example.org/api/v1/token', 'oauth'],
     ['https://www.example.org/oauth-get-access-token', 'oauth'],
     ['https://api.example.org/upload/file/json', 'upload'],
     ['https://www.example.org/api/upload/file', 'upload'],
-    // Mailing lists, by the name of one.
+    // Mailing lists, by their names.
     ['https://lists.example.org/mailman/options/dev', 'subscribe'],
     ['https://www.example.org/sympa/subscribe/users', 'subscribe'],
-    // First labels of hosts, beside whom they serve.
+    // First labels of hosts, with the group that they are for.
     ['https://customer-login.example.org/', 'login'],
     ['https://mitlogin.example.dk/', 'login'],
-    // The end of an order in other languages.
+    // The last step of an order in other languages.
     ['https://www.example.fr/ma-commande', 'checkout'],
     ['https://www.example.ru/oformlenie-zakaza', 'checkout'],
     ['https://www.example.nl/bestelling', 'checkout'],
-    // Beside the site's own name, in any case and spelling.
+    // Words beside the site's own name, in any case and spelling.
     ['https://www.carfinder.com/mycarfinder', 'account'],
     ['https://www.carfinder.com/My-CarFinder.html', 'account'],
     ['https://www.carfinder.de/mein-carfinder', 'account'],
     ['https://www.car-finder.de/x/mein-car-finder-login.html', 'login'],
     ['https://www.carfinder.com/servlet/CarfinderLogonForm', 'login'],
     ['https://shop.carfinder.co.uk/sign-in-carfinder', 'login'],
-    // A word alone in the fragment of a front page opens a form.
+    // A single word in the fragment of a front page opens a form.
     ['https://www.example.org/#login', 'login'],
     ['https://www.example.org/?splash=0#Sign-In', 'login'],
     ['https://www.example.org/index.jsp#login', 'login'],
-    // Endpoints on hosts that have documentation as well.
+    // Endpoints on hosts that also have documentation.
     ['https://developer.api.example.org/authentication/v2/token', 'oauth'],
     ['https://developers.example.org/o/authorize/', 'oauth'],
     ['https://www.example.org/forum/index.php?act=auth', 'login'],
-    // Products that keep the door of others: their paths are their own.
+    // Products that control access to others, and have paths of their own.
     ['https://www.example.org/cgi-bin/koha/opac-user.pl', 'login'],
     ['https://www.example.org/Citrix/StoreWeb/', 'login'],
     ['https://www.example.org/vpn/tmindex.html', 'login'],
@@ -316,7 +316,7 @@ describe('a request to authorize or to authenticate somebody', () => {
 
 describe('reading matter that names an act', () => {
   it.each([
-    // Words that end as a login does, names with a sign in them, and titles of threads.
+    // Words that end like a login, names with an `@` in them, and titles of threads.
     'https://www.example.org/kis-login',
     'https://www.example.org/x/a@login',
     'https://forum.example.org/threads/facebook-login.123/',
@@ -327,18 +327,18 @@ describe('reading matter that names an act', () => {
     'https://www.example.org/book/confirmed-kill',
     'https://docs.example.org/articles/write-ahead',
     'https://support.example.no/kundeservice/innlogging-nettbank.html',
-    // What a server for signing in says of itself.
+    // What a server for signing in publishes about itself.
     'https://accounts.google.com/.well-known/openid-configuration',
     'https://auth.example.org/.well-known/oauth-authorization-server',
     'https://sso.example.org/realms/main/.well-known/openid-configuration',
     'https://login.example.org/.well-known/jwks.json',
     'https://auth.example.org/.well-known/oauth-protected-resource',
-    // A paper by its number, a chapter of a manual, and hosts that have nothing but specifications.
+    // A paper by its number, a chapter of a manual, and hosts with nothing but specifications.
     'https://papers.example.edu/viewdoc/summary?doi=10.1000/182',
     'https://docs.example.org/manual/reference/operator/comment/',
     'https://governance.example.org/reference/projects/nova.html',
     'https://pubs.opengroup.org/onlinepubs/9699919799/functions/remove.html',
-    // Offices, colleges and registers by their names, and what is written below a word for a form.
+    // Offices, colleges and registers by their names, and articles below a word for a form.
     'https://www.example.edu/administration/president',
     'https://www.example.de/verwaltung/aemter',
     'https://cas.example.edu/academic-programs/majors.html',
@@ -349,7 +349,7 @@ describe('reading matter that names an act', () => {
     'https://www.example.org/info/payment',
     'https://www.example.org/design-patterns/login',
     'https://www.example.org/series/upload',
-    // What a company offers under the name of a way to log in, and payments as a topic.
+    // Products that are named after a way to log in, and payments as a topic.
     'https://www.example.org/products/single-sign-on',
     'https://www.example.org/solutions/social-login',
     'https://www.example.org/payments',
@@ -367,10 +367,10 @@ describe('reading matter that names an act', () => {
     'https://www.example.cz/podpora/nastaveni',
     'https://www.example.de/hilfe-und-kontakt/kundenkonto',
     'https://www.example.org/viewpost.jsp?thread=164293',
-    // A wiki, and a person's page of a forge.
+    // A wiki, and a user's page on a forge.
     'https://namu.wiki/w/%ED%9A%8C%EC%9B%90%EA%B0%80%EC%9E%85',
     'https://sourceforge.net/u/somebody/profile/',
-    // What the documentation below is about, feeds, and pages about an offer.
+    // The subject of the documentation below it, feeds, and pages about an offer.
     'https://www.example.org/apis/accounts/docs/reference.html',
     'https://www.example.org/register/javadoc/x',
     'https://iam.example.org/feed/',
@@ -380,17 +380,17 @@ describe('reading matter that names an act', () => {
     'https://www.example.se/hur-byta-losenord',
     'https://www.example.hr/kako-promijeniti-lozinku',
     'https://www.example.id/cara-daftar-akun',
-    // Beside the site's own name what it sells; a heading; a topic of documentation on a host for it.
+    // A product that has the site's own name, a heading, and a topic on a host for documentation.
     'https://www.carfinder.com/carfinder-checkout',
     'https://www.example.org/guide/#login',
     'https://www.example.org/#page=login',
     'https://www.example.org/#account',
     'https://developers.example.org/identity/protocols/oauth2',
     'https://developers.example.org/en/docs/api-reference/token',
-    // Sources, on hosts that have a login as well.
+    // Source files, on hosts that also have a login.
     'https://sourcegraph.com/github.com/a/b/-/blob/src/login/index.ts',
     'https://review.opendev.org/c/openstack/keystone/+/1/2/login/api.py',
-    // What helps with trouble, rules and catalogs of universities, and hosts of documentation.
+    // Troubleshooting, rules and catalogs of universities, and hosts for documentation.
     'https://www.example.org/troubleshooting/reset-password.htm',
     'https://www.example.edu/policies-and-procedures/registration/',
     'https://acme.readme.io/webhooks',
@@ -400,7 +400,7 @@ describe('reading matter that names an act', () => {
   });
 
   it.each([
-    // The same words where something is done.
+    // The same words in places where something is done.
     ['https://www.example.org/account/docs', 'account'],
     ['https://www.example.org/login/docs/x', 'login'],
     ['https://www.example.org/my', 'account'],
@@ -528,7 +528,7 @@ describe('owners, on hosts whose own pages are known', () => {
 });
 
 describe('a file of another kind than a page', () => {
-  // Those are whole names of files.
+  // These lists hold whole names of files.
   const files = ['secret_filename', 'project_filename'].map((name) => shipped.tokens.ordinal(name));
   const words = [...shipped.tokens.entries()]
     .filter(({ token, lists }) => /^[a-z][a-z0-9]*$/.test(token) && !lists.some((list) => files.includes(list)))
@@ -561,7 +561,7 @@ describe('a dot segment', () => {
     ['/a/%2f..', 'deny rules/encoded_traversal'],
     ['/a/..%af', 'deny rules/encoded_traversal'],
     ['/a..%c0%af.', 'deny rules/encoded_traversal'],
-    // With a sign behind the dots it is a name.
+    // With punctuation after the dots it is a name.
     ['/a/%2f..+', 'allow default/classified_read'],
     ['/a/..%af_', 'allow default/classified_read'],
     ['/a..%c0%af.$', 'allow default/classified_read'],
@@ -571,7 +571,7 @@ describe('a dot segment', () => {
 });
 
 describe('what the names of folders say of the pages below them', () => {
-  /** A path and its rule; `-` where none denies it. */
+  /** A path and the rule that denies it; `-` if no rule does. */
   it.each([
     // A folder that is named after a place for reading matter.
     ['/service-hilfe/passwort-vergessen/', '-'],
@@ -585,11 +585,11 @@ describe('what the names of folders say of the pages below them', () => {
     ['/login-help/reset-password', 'password_reset'],
     ['/account-help/close-account', 'account'],
     ['/service-hilfe.php/passwort-vergessen', 'password_reset'],
-    // The department that describes accounts; nobody signs in there.
+    // The department that describes accounts. People do not sign in there.
     ['/it-services/password-change', '-'],
     ['/it-services/login', 'login'],
     ['/it/password-change', 'password_reset'],
-    // A dictionary: every word is a topic, and what ends the path an entry; of a site in that folder more follows.
+    // A dictionary: every word is a topic, and an entry ends the path. A site in that folder has more segments.
     ['/seo-lexikon/login/', '-'],
     ['/hosting-glossary/c/cart', '-'],
     ['/glossary-of-hosting/checkout', '-'],
@@ -608,19 +608,19 @@ describe('what the names of folders say of the pages below them', () => {
     ['/seo-lexikon.php/login', 'login'],
     ['/seo-lexikon;x/login', '-'],
     ['/login/x1/seo-lexikon/x2', 'login'],
-    // Names of several words announce nothing by themselves: anybody can make them up.
+    // Names of several words announce nothing by themselves, because anyone can choose such a name.
     ['/futuri-studenti/lauree-triennali/iscrizione', 'signup'],
     ['/rund-ums-fahrzeug/alles-ueber-autos/anmelden/', 'login'],
-    // What a search is made by may stand behind the search.
+    // The kind of a search may follow the word for it.
     ['/search/label/Payment', '-'],
     ['/quotes/tag/login', '-'],
     ['/quotes/x1/tag/login', '-'],
     ['/quotes/tag/x1/login', 'login'],
-    // A word that says what the page holds.
+    // A word for what the page holds.
     ['/registration/fees', '-'],
     ['/mitglied-werden/fragen', '-'],
     ['/settings/requirements', 'settings'],
-    // Several forms are a gallery.
+    // The plural of a form is a gallery.
     ['/collection/login-forms', '-'],
     ['/collection/login-form', 'login'],
   ])('%s: %s', (path, rule) => {
@@ -642,7 +642,7 @@ describe('what the names of folders say of the pages below them', () => {
 
 describe('what looks like an act, and is read', () => {
   it.each([
-    // Sections by topic, rules and life of a university, rights and formalities.
+    // Sections by topic, rules of a university and life at it, rights and formalities.
     'https://www.example.de/themen/digitales/online-anmeldung-12345',
     'https://www.example.fr/assure/droits-demarches/retraite/inscription',
     'https://www.example.gov/how-do-i/register',
@@ -650,7 +650,7 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.edu/academics/calendar/registration',
     'https://www.example.edu/student-life/housing/reservations',
     'https://www.example.edu/lectures/auth',
-    // Dictionaries of many languages.
+    // Dictionaries in many languages.
     'https://www.example.de/woerterbuch/englisch-deutsch/login',
     'https://www.example.pl/slownik/logowanie',
     'https://www.example.nl/woordenboek/inloggen',
@@ -659,7 +659,7 @@ describe('what looks like an act, and is read', () => {
     // A name that begins with an article is prose.
     'https://www.example.de/en/the-checkout.html',
     'https://www.example.org/the-login',
-    // A word for an act in one language that is a name or another word in others.
+    // A word for an act in one language that is a name, or another word, in other languages.
     'https://www.example.de/poster/katzen',
     'https://www.example.org/2026/program/poster',
     'https://www.example.edu/lamar/history',
@@ -671,7 +671,7 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.ar/plata/noticias',
     'https://www.example.com/payer/resources',
     'https://www.example.com/commander/decks',
-    // What is for sale, by kind and place.
+    // Offers, by kind and place.
     'https://www.example.de/kaufen/wohnung/berlin',
     'https://www.example.fr/acheter/maison/lyon',
     'https://www.example.es/comprar/pisos/madrid',
@@ -681,14 +681,14 @@ describe('what looks like an act, and is read', () => {
     'https://www.example.es/categoria/carrito',
     'https://www.etsy.com/market/shopping_bag',
     'https://apps.shopify.com/one-page-checkout',
-    // Jobs: how one applies, and at whom.
+    // Jobs: how to apply, and to whom.
     'https://karriere.example.de/bewerbung/bewerbungsprozess',
     'https://www.example.com/careers/apply/hiring-process',
     'https://www.example.com/career-advice/letters/sign-off',
     'https://boards.greenhouse.io/checkout/jobs/12345',
     'https://ir.example.com/ir-overview/profile/default.aspx',
     'https://www.example.com/case-study/checkout',
-    // Lists of a wiki about a page of that name.
+    // Lists of a wiki about a page with that name.
     'https://en.wikipedia.org/wiki/Special:WhatLinksHere/Login',
     'https://de.wikipedia.org/wiki/Spezial:Linkliste/Anmelden',
     'https://en.wikipedia.org/wiki/Special:Contributions/Login',
@@ -712,7 +712,7 @@ describe('what looks like an act, and is read', () => {
 });
 
 describe('a word for an act that stands for other things as well', () => {
-  /** A path and its rule; `-` where none denies it. */
+  /** A path and the rule that denies it; `-` if no rule does. */
   it.each([
     ['/alta/weather', '-'],
     ['/alta', 'signup'],
@@ -727,7 +727,7 @@ describe('a word for an act that stands for other things as well', () => {
     ['/index.php?aktion=kaufen', 'action_get'],
     ['/x?action=order', 'action_get'],
     ['/immobilien?type=kaufen', '-'],
-    // Not only accounts recover.
+    // Recovery of other things than accounts.
     ['/conditions/stroke/recovery/', '-'],
     ['/disaster/recovery/grants', '-'],
     ['/recovery/start', 'password_reset'],
@@ -930,11 +930,11 @@ describe('what a publisher, a shop or a content management system has', () => {
 
 describe('more acts by what is done to what', () => {
   it.each([
-    // Presenters of Nette, a framework: in, out and up are what `sign` does.
+    // Presenters of the framework Nette: `sign` is followed by in, out or up.
     ['https://example.cz/sign/in', 'login'],
     ['https://example.cz/cs/sign/out/', 'login'],
     ['https://example.cz/admin/sign/up', 'login'],
-    // A blog gives a page whose name is taken a number.
+    // A blog adds a number to a page whose name is taken.
     ['https://example.org/cart-2/', 'cart'],
     ['https://example.org/checkout-3/', 'checkout'],
     ['https://example.org/mein-konto-2/', 'account'],
@@ -1026,7 +1026,7 @@ describe('a word for an act that is a section as well', () => {
 
 describe('a date in the path', () => {
   it('is one with parameters of a segment, too', () => {
-    // Behind a date stands a title, which announces no documentation.
+    // After a date comes a title, which announces no documentation.
     for (const path of ['/2024/5/docs.php', '/2024;a=b/5/docs.php', '/2024/05;jsessionid=0A1B2C/docs.php'])
       expect(judge(`https://bordbestilling.example.org${path}`)).toBe('deny rules/booking');
     expect(judge('https://www.example.org/2024;a=b/05/login')).toBe(judge('https://www.example.org/2024/05/login'));

@@ -1,19 +1,19 @@
-/** Letters and digits of ASCII in a text, looked at without a copy, and sets of file extensions, which are made of them. */
+/** ASCII letters and digits in a text, examined without a copy, and sets of file extensions, which consist of them. */
 
 export function isDigit(code: number): boolean {
   return code >= 0x30 && code <= 0x39;
 }
 
-/** Whether a digit stands between `start` and `end`. */
+/** Whether there is a digit between `start` and `end`. */
 export function hasDigit(text: string, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (isDigit(text.charCodeAt(at))) return true;
   return false;
 }
 
-/** Where a table has what is beyond ASCII. */
+/** Index of all characters beyond ASCII in a table. */
 const BEYOND = 128;
 
-/** For each ASCII code whether it is one of some characters; what is beyond ASCII never is. */
+/** Returns a table with a 1 for each of the given ASCII characters. It never has those beyond ASCII. */
 export function tableOf(characters: string): Uint8Array {
   const table = new Uint8Array(BEYOND + 1);
   for (const character of characters) table[character.charCodeAt(0)] = 1;
@@ -25,8 +25,8 @@ export const DIGITS = '0123456789';
 export const ALPHANUMERIC = LOWER + LOWER.toUpperCase() + DIGITS;
 
 /**
- * Where behind `from` a run begins, of at least `size` characters in a row that are all in a table; -1 where none does. `from` is where one
- * may begin. One character in `size` is looked at, and those before it until one is not in the table.
+ * Returns the offset, at or after `from`, of the first run of at least `size` characters that are all in a table; -1 if there is none.
+ * `from` is an offset where a run may begin. Examines one character in `size`, and those before it until one is not in the table.
  */
 export function findRun(text: string, table: Uint8Array, size: number, from = 0): number {
   for (let start = from; start + size <= text.length; ) {
@@ -38,7 +38,7 @@ export function findRun(text: string, table: Uint8Array, size: number, from = 0)
   return -1;
 }
 
-/** Where the run that goes on at `at` ends. */
+/** Returns the end of the run that continues at `at`. */
 export function runEnd(text: string, table: Uint8Array, at: number): number {
   let end = at;
   while (end < text.length && isIn(table, text.charCodeAt(end))) end++;
@@ -54,11 +54,11 @@ export function hasRun(text: string, table: Uint8Array, size: number): boolean {
   return findRun(text, table, size) >= 0;
 }
 
-/** As many letters and digits fit into a small integer. */
+/** This many letters and digits fit into a small integer. */
 const PACKED_MAX_LENGTH = 5;
 const BASE = 37;
 
-/** At most {@link PACKED_MAX_LENGTH} letters and digits, without case, as one number; -1 where there are more, or something else is among them. */
+/** Packs at most {@link PACKED_MAX_LENGTH} letters and digits, ignoring case, into one number. Returns -1 if there are more, or other characters. */
 export function packText(text: string, start: number, end: number): number {
   if (end - start > PACKED_MAX_LENGTH) return -1;
   let number = 0;
@@ -72,12 +72,12 @@ export function packText(text: string, start: number, end: number): number {
   return number;
 }
 
-/** A set of extensions, which are letters and digits of ASCII. */
+/** A set of file extensions, which are ASCII letters and digits. */
 export class ExtensionSet {
   readonly #packed = new Set<number>();
   readonly #long = new Set<string>();
 
-  /** @param extensions in lower case, a blank between them */
+  /** @param extensions in lower case, separated by blanks */
   constructor(extensions: string) {
     for (const extension of extensions.split(' ')) {
       if (extension.length > PACKED_MAX_LENGTH) this.#long.add(extension);
@@ -85,7 +85,7 @@ export class ExtensionSet {
     }
   }
 
-  /** Whether what stands between `start` and `end` is one. */
+  /** Whether the text between `start` and `end` is in the set. */
   has(text: string, start: number, end: number): boolean {
     if (end <= start) return false;
     const number = packText(text, start, end);
@@ -97,9 +97,9 @@ export class ExtensionSet {
   }
 }
 
-// How tokens are compared: letters and digits of ASCII without case, everything between them left out, as one hash.
+// Tokens are compared by one hash over their ASCII letters and digits, ignoring case and everything between them.
 
-/** For each ASCII code what it counts as: lower-case letter, digit, or 0 for separators. */
+/** For each ASCII code, the lower-case letter or the digit that it counts as, or 0 for a separator. */
 export const FOLD = new Uint8Array(128);
 for (let code = 0x30; code <= 0x39; code++) FOLD[code] = code;
 for (let code = 0x61; code <= 0x7a; code++) {
@@ -107,6 +107,6 @@ for (let code = 0x61; code <= 0x7a; code++) {
   FOLD[code - 0x20] = code;
 }
 
-/** FNV-1a, a folded character at a time: `hash = Math.imul(hash ^ folded, HASH_PRIME)`. */
+/** FNV-1a, one folded character at a time: `hash = Math.imul(hash ^ folded, HASH_PRIME)`. */
 export const HASH_SEED = 0x811c9dc5 | 0;
 export const HASH_PRIME = 0x01000193;

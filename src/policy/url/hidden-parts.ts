@@ -1,34 +1,34 @@
-/** Paths and queries that only some readers see: in the fragment, where a page's own code looks, and escaped in the path. */
+/** Paths and queries that only some readers see: in the fragment, which a page's own code reads, and percent-encoded in the path. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { withoutNameless } from './segments.ts';
 
-/** The fragment as a path, where it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
+/** Returns the fragment as a path, if it is a route that a page's own code follows (`#/login`, `#!login`); otherwise undefined. */
 export function fragmentRoute(url: CanonicalUrl): string | undefined {
   if (url.fragment === '') return undefined;
   const text = fragmentText(url);
-  if (text.startsWith('!')) return slashed(text.slice(1));
+  if (text.startsWith('!')) return withLeadingSlash(text.slice(1));
   return text.startsWith('/') ? text : undefined;
 }
 
-/** The same for a fragment that may be an anchor as well: most routers put in the slash that is missing. */
+/** Like {@link fragmentRoute}, for a fragment that may also be an anchor: most routers add the slash that is missing. */
 export function looseRoute(url: CanonicalUrl): string {
-  return fragmentRoute(url) ?? slashed(fragmentText(url));
+  return fragmentRoute(url) ?? withLeadingSlash(fragmentText(url));
 }
 
-/** A fragment, decoded once, up to the query of its own. */
+/** Returns a fragment up to its own query, decoded once. */
 function fragmentText({ fragment }: CanonicalUrl): string {
   const query = fragment.indexOf('?');
   return percentDecodeOnce(query < 0 ? fragment : fragment.slice(0, query));
 }
 
-function slashed(text: string): string {
+function withLeadingSlash(text: string): string {
   return text.startsWith('/') ? text : `/${text}`;
 }
 
 /**
- * The query of a route in the fragment (`#/?page=login`, `#!x?a=b`, `#?a=b`); empty where there is none. Its `id` is left out: viewers of
- * documentation write the name of a heading there.
+ * Returns the query of a route in the fragment (`#/?page=login`, `#!x?a=b`, `#?a=b`); empty if there is none. Its `id` is removed, because
+ * viewers of documentation put the name of a heading there.
  */
 export function fragmentQuery({ fragment }: CanonicalUrl): string {
   const first = fragment[0];
@@ -37,9 +37,12 @@ export function fragmentQuery({ fragment }: CanonicalUrl): string {
   return mark < 0 ? '' : fragment.slice(mark + 1).replaceAll(/(?<=^|&)id=[^&]*/g, '');
 }
 
-/** What stands in the path as a query, as it stands and without what servers leave out: `/a%3Fpage=login`, `/a&page=login`; empty where nothing does. */
+/**
+ * Returns what some servers read as a query in the path (`/a%3Fpage=login`, `/a&page=login`), followed by the same without what servers
+ * ignore, if that differs. Empty if there is no query.
+ */
 export function queryInPath({ decodedPath, queryMark }: CanonicalUrl): string {
-  // Words alone may be the rest of a title: `What_is_a_login?_Login`.
+  // Without an equals sign it may be the rest of a title: `What_is_a_login?_Login`.
   if (queryMark < 0 || !decodedPath.includes('=', queryMark)) return '';
   const query = decodedPath.slice(queryMark + 1);
   const named = withoutNameless(query);

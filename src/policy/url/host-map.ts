@@ -1,10 +1,10 @@
-/** Hosts by exact name or by suffix: the longest name that matches wins, the exact one before the suffix. */
+/** Maps hosts by exact name or by suffix. The longest name that matches wins, and an exact match wins over a suffix. */
 import { DOT } from '../../bytes/ascii.ts';
 import { keyFromHost } from '../../domain/host-key.ts';
 
 /**
- * A host without its leading `www.` labels, for comparing hosts with each other; `www.com` keeps its own. Unlike a key it needs no
- * public suffix list: both sides of every comparison go through it.
+ * Returns a host without its leading `www.` labels, for comparing hosts with each other. `www.com` keeps its own. Unlike a domain, the
+ * result needs no public suffix list, because both sides of every comparison are treated alike.
  */
 export function comparableHost(host: string): string {
   let bare = host;
@@ -12,40 +12,40 @@ export function comparableHost(host: string): string {
   return bare;
 }
 
-/** How far an entry reaches: the host alone, the host and everything below it, or only what is below. */
+/** Which hosts an entry is for: the host alone, the host and everything below it, or only what is below it. */
 export type HostReach = 'exact' | 'suffix' | 'below';
 
 const MARKS = 65_536;
 const MAPS_MAX = 8;
 
-/** Which of several maps may know a host: one look at its labels spares most hosts, which none knows, a search in each. */
+/** A filter that several maps share. One pass over the labels of a host shows which maps may have it, and spares the search in all others. */
 export class HostFilter {
-  /** For each mark of a host the maps, as bits, that have a host with this mark. */
+  /** For each value of {@link markOf}, a bit mask of the maps that have a host with it. */
   readonly #maps = new Uint8Array(MARKS);
   #count = 0;
-  // The host that was asked about last, and the answer.
-  #host: string | undefined;
-  #found = 0;
+  // The last host and its result.
+  #lastHost: string | undefined;
+  #lastFound = 0;
 
-  /** The bit of one map more. */
+  /** Adds a map and returns its bit. */
   join(): number {
     return 1 << (this.#count++ % MAPS_MAX);
   }
 
   add(host: string, map: number): void {
     this.#maps[markOf(host, 0)]! |= map;
-    this.#host = undefined;
+    this.#lastHost = undefined;
   }
 
-  /** The maps that may know the host or one above it, as bits. */
+  /** Returns a bit mask of the maps that may have the host or one above it. */
   mapsOf(host: string): number {
-    if (host === this.#host) return this.#found;
+    if (host === this.#lastHost) return this.#lastFound;
     let found = this.#maps[markOf(host, 0)]!;
     for (let at = 0; at < host.length; at++) {
       if (host.charCodeAt(at) === 0x2e) found |= this.#maps[markOf(host, at + 1)]!;
     }
-    this.#host = host;
-    this.#found = found;
+    this.#lastHost = host;
+    this.#lastFound = found;
     return found;
   }
 }
@@ -54,19 +54,19 @@ const NONE: readonly never[] = Object.freeze([]);
 
 type Reaches<T> = { [reach in HostReach]?: T };
 
-/** Values by host; what is found is the nearest entry. */
+/** Values by host. The nearest entry is found. */
 export class HostMap<T> {
   readonly #map = new Map<string, Reaches<T>>();
   readonly #filter: HostFilter;
   readonly #bit: number;
 
-  /** `filter` is shared by maps that are asked about the same hosts. */
+  /** @param filter shared by maps that are searched for the same hosts */
   constructor(filter = new HostFilter()) {
     this.#filter = filter;
     this.#bit = filter.join();
   }
 
-  /** Adds a host. Answers the entry that was there before. */
+  /** Adds the value of a host. Returns the one that it replaces, if any. */
   add(host: string, reach: HostReach, value: T): T | undefined {
     const entries = this.#map.get(host) ?? {};
     const before = entries[reach];
@@ -80,11 +80,11 @@ export class HostMap<T> {
     return this.#map.size > 0 && (this.#filter.mapsOf(host) & this.#bit) !== 0;
   }
 
-  /** The nearest entry for a host in canonical form. */
+  /** Returns the value of the nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
     if (!this.#mayKnow(host)) return undefined;
-    const own = this.#map.get(host);
-    let found = own?.exact ?? own?.suffix;
+    const atHost = this.#map.get(host);
+    let found = atHost?.exact ?? atHost?.suffix;
     for (let dot = host.indexOf('.'); dot >= 0 && found === undefined; dot = host.indexOf('.', dot + 1)) {
       const parent = this.#map.get(host.slice(dot + 1));
       found = parent?.below ?? parent?.suffix;
@@ -92,14 +92,14 @@ export class HostMap<T> {
     return found;
   }
 
-  /** Every entry for a host, the nearest first. */
+  /** Returns the values of all entries for a host, nearest first. */
   all(host: string): readonly T[] {
     if (!this.#mayKnow(host)) return NONE;
-    const own = this.#map.get(host);
-    let found = own === undefined ? NONE : together(NONE, own.exact, own.suffix);
+    const atHost = this.#map.get(host);
+    let found = atHost === undefined ? NONE : withBoth(NONE, atHost.exact, atHost.suffix);
     for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
       const parent = this.#map.get(host.slice(dot + 1));
-      if (parent !== undefined) found = together(found, parent.below, parent.suffix);
+      if (parent !== undefined) found = withBoth(found, parent.below, parent.suffix);
     }
     return found;
   }
@@ -109,12 +109,12 @@ export class HostMap<T> {
   }
 }
 
-function together<T>(found: readonly T[], first: T | undefined, second: T | undefined): readonly T[] {
+function withBoth<T>(found: readonly T[], first: T | undefined, second: T | undefined): readonly T[] {
   if (first === undefined && second === undefined) return found;
   return [...found, first, second].filter((entry) => entry !== undefined);
 }
 
-/** A number below {@link MARKS} that the same host always has: from its size, its first characters and one near its end. */
+/** Returns a hash below {@link MARKS} of the text from `start` on: of its length, its first two characters and one near its end. */
 function markOf(text: string, start: number): number {
   const size = text.length - start;
   const first = size > 0 ? text.charCodeAt(start) : 0;
@@ -123,24 +123,24 @@ function markOf(text: string, start: number): number {
   return (Math.imul(size * 961 + first * 31 + second, 40_503) + late * 1_021) & (MARKS - 1);
 }
 
-/** How a host must be written, for those who wrote something else. */
+/** How a host must be written; a part of messages about one that is not. */
 export const HOST_FORM =
   'write a name or an address alone, without scheme, port and path, like "example.com" or "*.example.com"';
 
-/** A host as a policy writes it: `=host` the host alone, `*.host` what is below it, `host` both. */
+/** Parses a host as a policy writes it: `=host` is the host alone, `*.host` what is below it, `host` both. Undefined if it is not a host. */
 export function readPolicyHost(text: string): { readonly host: string; readonly reach: HostReach } | undefined {
   const reach = text.startsWith('=') ? 'exact' : text.startsWith('*.') ? 'below' : 'suffix';
-  // What is below is read as one such host: nothing is below an address, and below `www.` is less than beside it.
+  // Parses an example of a host below: none is below an address, and `*.www.example.com` must not become `*.example.com`.
   const host = reach === 'below' ? policyHost(`a.${text.slice(2)}`)?.slice(2) : policyHost(text.replace(/^=/, ''));
   return host === undefined ? undefined : { host, reach };
 }
 
-/** The host of an allow entry: without a sign in front it is one host and no more, so that it widens nothing by accident. */
+/** Parses the host of an allow entry. Without a prefix it is that one host only, so that it widens nothing by accident. */
 export function readAllowedHost(text: string): ReturnType<typeof readPolicyHost> {
   return readPolicyHost(/^[=*]/.test(text) ? text : `=${text}`);
 }
 
-/** The canonical form of a host that somebody wrote into a policy, or undefined where it is not one. */
+/** Returns the canonical form of a host in a policy; undefined if it is not a host. */
 function policyHost(text: string): string | undefined {
   const key = keyFromHost(text);
   if ('key' in key) return comparableHost(key.key);

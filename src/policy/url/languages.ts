@@ -1,13 +1,16 @@
-/** Languages in front of a path: `/en/login`, `/pt-BR/login`, `/us/en/login` are forms of `/login`. */
+/** Languages at the start of a path: `/en/login`, `/pt-BR/login`, `/us/en/login` are forms of `/login`. */
 import { HYPHEN, SEMICOLON, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
 import { isLanguage } from '../../record/language-codes.ts';
 
 /** A country and a language. */
 const CODES_MAX = 2;
 
-/** Where a path begins after its first slashes, and after a language. A country alone does not count: news have sections that are called so. */
+/**
+ * Returns where a path begins after its leading slashes and a language. A country alone does not count, because news sites have sections
+ * with such names.
+ */
 export function afterLanguage(path: string): number {
-  const first = behindSlashes(path, 0);
+  const first = afterSlashes(path, 0);
   let start = first;
   let hasLanguage = false;
   for (let codes = 0; codes < CODES_MAX; codes++) {
@@ -15,18 +18,21 @@ export function afterLanguage(path: string): number {
     if (end < 0) break;
     hasLanguage ||= end - start > 2 || isLanguage(path.slice(start, end).toLowerCase());
     const slash = path.indexOf('/', end);
-    start = slash < 0 ? path.length : behindSlashes(path, slash);
+    start = slash < 0 ? path.length : afterSlashes(path, slash);
   }
   return hasLanguage ? start : first;
 }
 
-function behindSlashes(path: string, start: number): number {
+function afterSlashes(path: string, start: number): number {
   let at = start;
   while (path.charCodeAt(at) === SLASH) at++;
   return at;
 }
 
-/** Where a code ends that is all of the segment at `start`, but for parameters: two letters, or a language with its country or script; -1 where none is. */
+/**
+ * Returns where the code ends that is the whole segment at `start`, apart from parameters: two letters, or a language with its country or
+ * script; -1 if there is none.
+ */
 function codeEnd(path: string, start: number): number {
   if (!areLetters(path, start, start + 2)) return -1;
   const sign = path.charCodeAt(start + 2);

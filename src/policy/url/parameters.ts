@@ -1,4 +1,4 @@
-/** A query, taken apart, and what the values of its parameters say. */
+/** Splits a query into parameters, and finds the token lists of their names and values. */
 import { AMPERSAND, CLOSING_BRACKET, EQUALS, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { plainText } from '../../domain/plain-text.ts';
@@ -7,9 +7,9 @@ import { isIn, tableOf } from './characters.ts';
 import { areDigits } from './keys.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 
-/** A parameter. Name and value are decoded once; they are cut out where somebody asks, because for most nobody does. */
+/** A query parameter. Name and value are decoded once. They are copied only on demand, because most are never used. */
 export class Parameter {
-  /** Token lists that the name is in. */
+  /** Token lists of the name. */
   readonly lists: readonly number[];
   /** Whether name or value has a slash, a backslash or a colon. */
   readonly hasPlaceSign: boolean;
@@ -19,7 +19,7 @@ export class Parameter {
   readonly #valueStart: number;
   readonly #end: number;
 
-  /** Name and value stand in `text`, decoded. */
+  /** The decoded name and value are in `text`, at the given offsets. */
   constructor(
     text: string,
     start: number,
@@ -51,7 +51,7 @@ export class Parameter {
     return this.#text.slice(this.#valueStart, this.#end);
   }
 
-  /** Whether the name begins with a slash, as some programs write the path of a page: `index.php?/user/login`. */
+  /** Whether the name begins with a slash. Some programs put the path of a page there: `index.php?/user/login`. */
   get beginsWithSlash(): boolean {
     return this.#text.charCodeAt(this.#start) === SLASH;
   }
@@ -60,7 +60,7 @@ export class Parameter {
     return this.#end > this.#valueStart;
   }
 
-  /** Whether it may be a place: by a sign, or by the name. */
+  /** Whether it may hold a URL or a path: it has one of the characters for that, or its name is in one of two token lists. */
   mayBePlace(names: number, moreNames: number = names): boolean {
     return (
       this.hasPlaceSign || (this.lists.length > 0 && (this.lists.includes(names) || this.lists.includes(moreNames)))
@@ -70,58 +70,58 @@ export class Parameter {
 
 export const NO_PARAMETERS: readonly Parameter[] = Object.freeze([]);
 
-/** The parameters of a query. Some servers part them at `;` as well: what stands between those counts, too, beside the whole. */
+/** Returns the parameters of a query. Some servers also separate them at `;`, so the parts between these are returned as well, after the whole. */
 export function parametersOf(query: string, tokens: TokenIndex): readonly Parameter[] {
   if (query === '') return NO_PARAMETERS;
   const parameters: Parameter[] = [];
   const { length } = query;
   let start = 0;
   let equals = -1;
-  let signs = 0;
+  let flags = 0;
   for (let at = 0; at <= length; at++) {
     const code = at < length ? query.charCodeAt(at) : AMPERSAND;
-    const sign = code < 128 ? SIGNS[code]! : PARAMETER_HAS.encoded;
-    if (sign === 0) continue;
+    const flag = code < 128 ? CHARACTER_FLAGS[code]! : PARAMETER_HAS.encoded;
+    if (flag === 0) continue;
     if (code === EQUALS) {
       if (equals < 0) equals = at;
-    } else if (code !== AMPERSAND) signs |= sign;
+    } else if (code !== AMPERSAND) flags |= flag;
     else {
-      if (at > start) addParameters(parameters, query, start, equals < 0 ? at : equals, at, signs, tokens);
+      if (at > start) addParameters(parameters, query, start, equals < 0 ? at : equals, at, flags, tokens);
       start = at + 1;
       equals = -1;
-      signs = 0;
+      flags = 0;
     }
   }
   return parameters;
 }
 
-/** What characters a part of a query has, as bits. */
+/** Flags for the characters in a part of a query. */
 const PARAMETER_HAS = { place: 1, encoded: 2, semicolon: 4, separator: 8 } as const;
-/** For each ASCII code its bit of {@link PARAMETER_HAS}. */
-const SIGNS = new Uint8Array(128);
-for (const sign of '/:\\') SIGNS[sign.charCodeAt(0)] = PARAMETER_HAS.place;
-for (const sign of '%+') SIGNS[sign.charCodeAt(0)] = PARAMETER_HAS.encoded;
-SIGNS[0x3b] = PARAMETER_HAS.semicolon;
-SIGNS[EQUALS] = PARAMETER_HAS.separator;
-SIGNS[AMPERSAND] = PARAMETER_HAS.separator;
+/** For each ASCII code, its flag of {@link PARAMETER_HAS}. */
+const CHARACTER_FLAGS = new Uint8Array(128);
+for (const sign of '/:\\') CHARACTER_FLAGS[sign.charCodeAt(0)] = PARAMETER_HAS.place;
+for (const sign of '%+') CHARACTER_FLAGS[sign.charCodeAt(0)] = PARAMETER_HAS.encoded;
+CHARACTER_FLAGS[0x3b] = PARAMETER_HAS.semicolon;
+CHARACTER_FLAGS[EQUALS] = PARAMETER_HAS.separator;
+CHARACTER_FLAGS[AMPERSAND] = PARAMETER_HAS.separator;
 
-/** Adds what stands between `start` and `end`; its name ends at `nameEnd`. `signs`: bits of {@link PARAMETER_HAS} that stand there. */
+/** Adds the parameter between `start` and `end`, whose name ends at `nameEnd`. `flags` are the {@link PARAMETER_HAS} of its characters. */
 function addParameters(
   to: Parameter[],
   query: string,
   start: number,
   nameEnd: number,
   end: number,
-  signs: number,
+  flags: number,
   tokens: TokenIndex,
 ): void {
-  if ((signs & PARAMETER_HAS.encoded) !== 0) to.push(parameterOf(query.slice(start, end), tokens));
+  if ((flags & PARAMETER_HAS.encoded) !== 0) to.push(parameterOf(query.slice(start, end), tokens));
   else {
     const lists = listsOfName(query, start, nameEnd, tokens);
     const valueStart = nameEnd < end ? nameEnd + 1 : end;
-    to.push(new Parameter(query, start, nameEnd, valueStart, end, lists, (signs & PARAMETER_HAS.place) !== 0));
+    to.push(new Parameter(query, start, nameEnd, valueStart, end, lists, (flags & PARAMETER_HAS.place) !== 0));
   }
-  if ((signs & PARAMETER_HAS.semicolon) === 0) return;
+  if ((flags & PARAMETER_HAS.semicolon) === 0) return;
   for (const piece of query.slice(start, end).split(';')) to.push(parameterOf(piece, tokens));
 }
 
@@ -135,8 +135,9 @@ function parameterOf(encoded: string, tokens: TokenIndex): Parameter {
 }
 
 /**
- * Token lists of a name. A second question mark is the first one's to some servers, and an `&` that was encoded ends a name. Of an entry of
- * an array (`form[action]`) the last key is the name where all of it is in no list; a number is no key (`action[0]`).
+ * Returns the token lists of a name. Further question marks at its start are skipped, because some servers take the second for the first.
+ * An `&` that was encoded ends the name. If an entry of an array (`form[action]`) is in no list as a whole, its last key is the name; a
+ * number is not a key (`action[0]`).
  */
 function listsOfName(text: string, start: number, end: number, tokens: TokenIndex): readonly number[] {
   let first = start;
@@ -156,17 +157,17 @@ function listsOfName(text: string, start: number, end: number, tokens: TokenInde
 function hasPlaceSign(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);
-    if (code < 128 && (SIGNS[code]! & PARAMETER_HAS.place) !== 0) return true;
+    if (code < 128 && (CHARACTER_FLAGS[code]! & PARAMETER_HAS.place) !== 0) return true;
   }
   return false;
 }
 
-/** Decodes a form field: `+` is a space, percent escapes are UTF-8; what else readers undo is undone, too. */
+/** Decodes a form field: `+` is a space, percent escapes are UTF-8. Undoes what {@link plainText} undoes, too. */
 function decodeForm(text: string): string {
   return plainText(percentDecodeOnce(text.includes('+') ? text.replaceAll('+', ' ') : text));
 }
 
-/** Whether a parameter of a list has a value. */
+/** Whether a parameter whose name is in `list` has a value. */
 export function hasValueOf(parameters: readonly Parameter[], list: number): boolean {
   for (let at = 0; at < parameters.length; at++) {
     const { hasValue, lists } = parameters[at]!;
@@ -176,11 +177,12 @@ export function hasValueOf(parameters: readonly Parameter[], list: number): bool
 }
 
 /**
- * Token lists that a value is in, or one of its segments between slashes, or one of their parts between colons, dots and the like; signs at
- * its end make no difference. `mayBeId`: it may be the id of a program.
+ * Returns the token lists of a value, of its segments between slashes, and of their parts between colons, dots and the like. Punctuation at
+ * its end makes no difference.
+ * @param mayBeId whether the value may be the id of a program
  */
-export function listsOfValue(signed: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
-  const value = withoutLooseSigns(signed);
+export function listsOfValue(text: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
+  const value = withoutLooseSigns(text);
   const slash = value.indexOf('/');
   const first = listsOfSegment(value, 0, slash < 0 ? value.length : slash, tokens, mayBeId);
   if (slash < 0) return first;
@@ -219,26 +221,29 @@ function listsOfSegment(
   return all === undefined ? whole : [...all];
 }
 
-/** Whether a value can be nothing but a path of the same site: `user/login`, but not `either/or of two`, nor an address. */
+/** Whether a value can only be a path of the same site: `user/login`, but not `either/or of two`, and not an address. */
 export function isPath(value: string): boolean {
   return value.includes('/') && !/[\s:.]/.test(withoutSigns(value));
 }
 
-/** Whether a value is a day, in one of the common orders. */
+/** Whether a value is a date, in one of the common orders. */
 export function isDate(value: string): boolean {
   return /^(?:[0-9]{4}([-./])[0-9]{1,2}\1[0-9]{1,2}|[0-9]{1,2}([-./])[0-9]{1,2}\2[0-9]{4}|20[0-9]{6})[^\p{L}\p{N}]*$/u.test(
     value,
   );
 }
 
-/** Whether a value is the id of a program as app stores write it, a domain read backwards: `com.example.settings`. */
+/** Whether a value is the id of a program as app stores write it, a domain in reverse: `com.example.settings`. */
 function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
 const SEPARATORS = tableOf('\\:;.|,?#\0');
 
-/** Whether a character parts the words of a segment of a value: backslash, colon, semicolon, dot, bar, comma, what begins a query, and the zero that ends a text in C. */
+/**
+ * Whether a character separates the words in a segment of a value: backslash, colon, semicolon, dot, vertical bar, comma, what begins a
+ * query, and the NUL that ends a string in C.
+ */
 function isSeparator(value: string, at: number): boolean {
   const code = value.charCodeAt(at);
   return isIn(SEPARATORS, code) || (code === AMPERSAND && beginsQuery(value, at, value.length));

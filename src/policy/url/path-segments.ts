@@ -1,23 +1,23 @@
-/** A path, taken apart in one pass: where its segments stand, their names, the token lists of these, and what signs there are. */
+/** Splits a path in one pass: where its segments are, their names, the token lists of these, and which kinds of characters there are. */
 import { DOT, SEMICOLON, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
 import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
 import { lastLetterEnd, wholeNameEnd, withoutExtension, withoutNameless, withoutSigns } from './segments.ts';
 
-/** What characters stand in a segment, as bits. */
+/** Flags for the characters in a segment. */
 export const SEGMENT_HAS = {
-  /** Hyphen, underscore or blank, which stand between words. */
+  /** A hyphen, underscore or blank, which separate words. */
   separator: 0x200,
   colon: 0x400,
   dot: 0x800,
   /** More than one dot. */
   dots: 0x4000,
-  /** A sign that may end the name before its extension, a blank, or a letter beyond ASCII. */
+  /** A character that may end the name before its extension, a blank, or a character beyond ASCII. */
   odd: 0x1000,
   digit: 0x2000,
   at: 0x8000,
 } as const;
 
-/** For each ASCII code what it folds to, in the low byte, and its bits of {@link SEGMENT_HAS}. */
+/** For each ASCII code, the letter or digit that it folds to in the low byte, and its flags of {@link SEGMENT_HAS}. */
 const TABLE = new Uint16Array(128);
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code);
@@ -31,69 +31,70 @@ for (let code = 0; code < 128; code++) {
   TABLE[code] = entry;
 }
 
-/** What tells the token lists of a name. */
+/** Finds the token lists of a name. */
 export interface NameFinder {
   find(text: string, start: number, end: number): readonly number[];
-  /** The same of a name without its extension. */
+  /** Like `find`, for a name without its extension. */
   findName(text: string, start: number, end: number): readonly number[];
-  /** The same as `find`, where nothing but ASCII stands there, and its hash is known. */
+  /** Like `find`, if there is only ASCII and its hash is known. */
   findHashed(hash: number, text: string, start: number, end: number): readonly number[];
 }
 
 /**
- * The segments of one path at a time, without what anyone can add to it and the server leaves out: signs at its end, slashes, parameters of
- * segments, segments without a name, and index files at its end. So none of that makes a difference to who reads the segments.
+ * The segments of one path at a time, without what anyone can add to a path and servers ignore: punctuation at its end, extra slashes,
+ * segment parameters, and segments without a name. Index files at the end are counted apart. So none of these makes a difference to
+ * callers.
  */
 export class PathSegments {
-  /** Without all that, but for index files. */
+  /** The path without what is ignored, but with index files. */
   path = '';
-  /** How many segments there are without the index files. */
+  /** Number of segments without index files at the end. */
   count = 0;
-  /** How many there are with them; what is behind is old. */
+  /** Number of segments including index files. Array entries beyond this are stale. */
   allCount = 0;
-  /** Bits of {@link SEGMENT_HAS} of the whole path. */
+  /** Flags of {@link SEGMENT_HAS} for the whole path. */
   signs = 0;
-  /** Where segments begin and end. None is empty. */
+  /** Start and end offset of each segment. No segment is empty. */
   readonly starts: number[] = [];
   readonly ends: number[] = [];
-  /** Where their names end, before an extension. */
+  /** End offset of each segment's name, before an extension. */
   readonly stops: number[] = [];
-  /** Bits of {@link SEGMENT_HAS}. */
+  /** Flags of {@link SEGMENT_HAS} for each segment. */
   readonly bits: number[] = [];
-  /** Where the last dot stands; -1 where there is none. */
+  /** Offset of the last dot of each segment; -1 if it has none. */
   readonly dots: number[] = [];
-  /** Where no letter and no digit of ASCII stands, slashes included; what is behind `partsCount` is old. */
+  /** Offsets of all characters that are not ASCII letters or digits, slashes included. Only the first `partsCount` entries are valid. */
   readonly parts: number[] = [];
   partsCount = 0;
-  /** Token lists of the names. */
+  /** Token lists of each segment's name. */
   readonly lists: (readonly number[])[] = [];
-  /** Whether something was left out between the segments, or more than a slash at the end. */
+  /** Whether something was removed between segments, or more than one character at the end. */
   isCut = false;
-  /** As it stood. */
+  /** The path as it was given. */
   whole = '';
-  /** Of the last segment: the hash of all of it. */
+  /** Hash of the whole last segment. */
   #lastHash = 0;
   readonly #names: NameFinder;
 
   readonly #index: number;
 
-  /** `index`: the token list of files that stand for their folder. */
+  /** @param index the token list of files that stand for their folder */
   constructor(names: NameFinder, index: number) {
     this.#names = names;
     this.#index = index;
   }
 
-  /** Reads a path, unless it is the one that was read last. */
+  /** Splits a path, unless it is the one that was split last. */
   read(whole: string): this {
     if (whole !== this.whole) {
       this.whole = whole;
       const path = withoutSigns(whole);
       this.isCut = path.length + 1 < whole.length;
-      if (!this.#read(path)) {
+      if (!this.#split(path)) {
         const named = withoutSigns(withoutNameless(path));
         if (named !== path) {
           this.isCut = true;
-          this.#read(named);
+          this.#split(named);
         }
       }
       this.count = this.allCount;
@@ -102,12 +103,12 @@ export class PathSegments {
     return this;
   }
 
-  /** Where the last segment ends that is no index file. */
+  /** End offset of the last segment that is not an index file. */
   get end(): number {
     return this.count === 0 ? 0 : this.ends[this.count - 1]!;
   }
 
-  /** Token lists of the last segment, extension and all. */
+  /** Returns the token lists of the last segment, extension included. */
   listsOfLastFile(): readonly number[] {
     const last = this.allCount - 1;
     const [start, end] = [this.starts[last]!, this.ends[last]!];
@@ -117,15 +118,15 @@ export class PathSegments {
       : this.#names.find(this.path, start, end);
   }
 
-  /** Whether a segment at the end of the path stands for its folder, or is nothing but signs before one that does. */
+  /** Whether a segment at the end of the path is an index file, or has only punctuation and comes before one. */
   #isLeftOut(at: number): boolean {
     const { path, starts, ends } = this;
     if (this.lists[at]!.includes(this.#index)) return true;
     return at + 1 < this.allCount && lastLetterEnd(path, starts[at]!, ends[at]!) === starts[at];
   }
 
-  /** Returns whether nothing has to be left out of it. */
-  #read(path: string): boolean {
+  /** Splits a path as it is. Returns false if it may have parts that must be removed first: segment parameters, or segments without a name. */
+  #split(path: string): boolean {
     let isNamed = true;
     this.path = path;
     this.allCount = 0;
@@ -152,7 +153,7 @@ export class PathSegments {
         dotHash = hash;
       } else if (code === SLASH) {
         if (at > start) this.#add(start, at, bits, dot, hash, dotHash);
-        // Letters beyond ASCII are a name, but what is invisible is not.
+        // Without ASCII letters and digits it may be a name in another script, or invisible: the caller looks closer.
         isNamed &&= hash !== HASH_SEED || at === 0 || at === path.length;
         start = at + 1;
         hash = HASH_SEED;
@@ -181,7 +182,7 @@ export class PathSegments {
     }
     const stop = dot > start ? withoutExtension(path, dot, end) : end;
     this.stops[at] = stop;
-    // Before the extension may stand one of a file of another kind: `login.ts.bak`.
+    // The name may have an extension of another kind of file before this one: `login.ts.bak`.
     if (stop < end && (bits & SEGMENT_HAS.dots) === 0)
       this.lists[at] = this.#names.findHashed(dotHash, path, start, stop);
     else if (dot > start) this.lists[at] = this.#names.findName(path, start, stop);
@@ -189,7 +190,7 @@ export class PathSegments {
   }
 }
 
-/** Whether a name begins with the sign of files and fields of their own kind. */
+/** Whether a name begins with a dot or underscore, as special files and fields do. */
 function isLed(code: number): boolean {
   return code === DOT || code === UNDERSCORE;
 }

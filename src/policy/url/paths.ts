@@ -1,15 +1,15 @@
-/** Paths, as they are compared with each other. */
+/** Paths in the form in which they are compared with each other. */
 import { parseUrl } from '../../domain/canonical-url.ts';
 import { nameEnd, withoutSigns } from './segments.ts';
 
 const INVISIBLE = /\p{Default_Ignorable_Code_Point}+/gu;
-/** What may be folded beside capitals: a semicolon, a blank, what is not ASCII, a dot at the end of a segment, a second slash. */
+/** What folding may change besides capitals: a semicolon, a blank, anything beyond ASCII, a dot at the end of a segment, a second slash. */
 const MAY_FOLD = /[^!-:<-~]|\.(?:\/|$)|\/\//;
 
 /**
- * A decoded path as pages are compared: lower case, letters composed with their accents (NFC), nothing invisible, repeated slashes as
- * one, no parameters of segments (`;…`), no blanks and control characters around a segment, no dots at its end, and no slash at the end
- * of the path (the root is empty).
+ * Returns a decoded path in the form in which pages are compared: in lower case, with composed accents (NFC), without invisible characters,
+ * segment parameters (`;…`), repeated slashes, blanks and control characters around a segment, dots at its end, and a slash at the end of
+ * the path. The root is empty.
  */
 export function foldPath(decodedPath: string): string {
   const path = decodedPath.toLowerCase();
@@ -22,8 +22,8 @@ function foldSegments(path: string): string {
 }
 
 /**
- * The folded forms of a path in which some server or other reads it: as it stands, up to a query that stands in it (`queryMark`, -1 where
- * none does), without signs at its end, which links in running text collect, and without a file that stands for its folder.
+ * Returns the folded forms of a path in which some server reads it: as it is, up to a query inside the path (`queryMark`, -1 if there is
+ * none), without punctuation at its end, which links in running text collect, and without an index file.
  */
 export function foldedPaths(decodedPath: string, queryMark: number): readonly string[] {
   const paths = [foldPath(decodedPath)];
@@ -44,7 +44,7 @@ export function foldedPaths(decodedPath: string, queryMark: number): readonly st
   return paths;
 }
 
-/** A segment without its parameters, and without what servers drop at the ends of a name. Cut by hand, so that it stays linear. */
+/** Removes the parameters of a segment, and what servers drop at the ends of its name. Cut by hand to stay linear. */
 function foldSegment(segment: string): string {
   const semicolon = segment.indexOf(';');
   let end = semicolon < 0 ? segment.length : semicolon;
@@ -58,19 +58,19 @@ function isBlank(code: number): boolean {
   return code <= 0x20 || code === 0x7f || (code > 0x7f && /\s/.test(String.fromCharCode(code)));
 }
 
-/** What a path is in a URL that was made of it, decoded: without a query, dot segments and escapes. */
+/** Returns the decoded path of a URL with this path: without a query, dot segments and escapes. Undefined if there is no such URL. */
 export function pathInUrl(path: string): string | undefined {
   return parseUrl(`https://example.org${path}`)?.decodedPath;
 }
 
-/** Whether a path is another one, which ends without a slash, or below it on a segment boundary. */
+/** Whether a path is equal to `top`, or below it on a segment boundary. `top` has no slash at its end. */
 export function isBelow(path: string, top: string): boolean {
   return path.startsWith(top) && (path.length === top.length || path.charCodeAt(top.length) === 0x2f);
 }
 
 /**
- * Whether a path is at a place that a host entry names, or below it. In such a place `*` is any segment, and a segment that ends with
- * `*` any that begins so (`/+*`).
+ * Whether a path is at the place of a host entry, or below it. In such a place, `*` matches any segment, and a segment that ends with `*`
+ * matches any with this prefix (`/+*`).
  */
 export function isAtPlace(path: string, place: string): boolean {
   if (!place.includes('*')) return isBelow(path, place);
@@ -88,7 +88,7 @@ export function isAtPlace(path: string, place: string): boolean {
   return true;
 }
 
-/** Whether a path can be at two places at once, or below both. */
+/** Whether some path is at or below both places. */
 export function placesMeet(one: string, other: string): boolean {
   const steps = one.split('/');
   const others = other.split('/');
@@ -97,7 +97,7 @@ export function placesMeet(one: string, other: string): boolean {
   return true;
 }
 
-/** Whether a segment can be what two places ask for, each of them a name, or the beginning of one before `*`. */
+/** Whether some segment matches both patterns. Each is a name, or a prefix followed by `*`. */
 function segmentsMeet(one: string, other: string): boolean {
   const [shorter, longer] = one.length <= other.length ? [one, other] : [other, one];
   if (shorter.endsWith('*')) return longer.startsWith(shorter.slice(0, -1));
@@ -109,28 +109,28 @@ function slashFrom(path: string, from: number): number {
   return slash < 0 ? path.length : slash;
 }
 
-/** A path without the slash at its end; empty for the root. */
+/** Returns a path without the slash at its end; empty for the root. */
 export function withoutLastSlash(path: string): string {
   return path.endsWith('/') ? path.slice(0, -1) : path;
 }
 
-/** Extensions by which sites name the forms of one page; many serve it without one as well. */
+/** Extensions that tell apart the forms of one page. Many sites also serve it without any. */
 const PAGE_EXTENSIONS: ReadonlySet<string> = new Set(
   'html htm xhtml shtml php php3 php4 php5 php7 phtml asp aspx jsp jspx jsf do action cfm cgi pl json xml amp'.split(
     ' ',
   ),
 );
 
-/** A folded path without the extension of a page at its end: `/a/enter.php` is `/a/enter`. */
+/** Returns a folded path without a page's extension at its end: `/a/enter` for `/a/enter.php`. */
 export function dropExtension(path: string): string {
   const dot = path.lastIndexOf('.');
   return PAGE_EXTENSIONS.has(path.slice(dot + 1)) ? path.slice(0, dot) : path;
 }
 
-/** Names of what stands for its folder: a file, one with an extension, a page's form for telephones. */
+/** Names that stand for their folder: `index` with or without an extension, `default` with one, `amp` (a page's mobile form) without one. */
 const INDEX_NAMES = ['index', 'default', 'amp'] as const;
 
-/** A folded path without what stands for its folder at its end: `/a/index.php` is `/a`. */
+/** Returns a folded path without an index file at its end: `/a` for `/a/index.php`. */
 export function foldIndex(path: string): string {
   const start = path.lastIndexOf('/') + 1;
   const name = path.charCodeAt(start) > 0x69 ? undefined : INDEX_NAMES.find((one) => path.startsWith(one, start));

@@ -1,16 +1,22 @@
-/** The names of path segments: where they end, before an extension, parameters, or a query that stands in the path. */
+/**
+ * The names of path segments, and where they end: before an extension, parameters, or a query inside the path. In function names here,
+ * signs are punctuation: all characters except letters and digits.
+ */
 import { ExtensionSet, isDigit } from './characters.ts';
 
 const EXTENSION_MAX_LENGTH = 10;
 
-/** Files that pages are made of, and documents: `login.css` and `account.pdf` are not the pages that their names speak of. */
+/** Extensions of files that pages use, and of documents: `login.css` and `account.pdf` are not the pages that their names suggest. */
 const STATIC_EXTENSIONS = new ExtensionSet(
   'css js mjs map png jpg jpeg gif svg webp avif ico bmp woff woff2 ttf otf eot mp3 mp4 webm ogg wav txt md pdf rtf ' +
     'doc docx odt xls xlsx ods ppt pptx csv tsv rss atom xsd wasm ts tsx jsx vue scss less rs c h cpp hpp swift kt ipynb toml ' +
     'yml yaml diff patch gz tgz zip example sample template dist',
 );
 
-/** The dot, unless what stands from there to `stop` is no extension (a number is not one), or one that makes a file of another kind. */
+/**
+ * Returns `dot` if a page's extension follows it up to `stop`, otherwise `stop`. A number is not an extension, and neither is that of
+ * another kind of file.
+ */
 export function withoutExtension(path: string, dot: number, stop: number): number {
   if (stop - dot > EXTENSION_MAX_LENGTH) return stop;
   let at = dot + 1;
@@ -22,7 +28,7 @@ function isStatic(text: string, dot: number, end: number): boolean {
   return STATIC_EXTENSIONS.has(text, dot + 1, end);
 }
 
-/** Where the dot stands before an extension that makes what ends at `end` a file of another kind than a page; -1 where there is none. */
+/** Returns the offset of the dot before an extension that makes the text up to `end` another kind of file than a page; -1 if there is none. */
 export function staticDot(text: string, start = 0, end = text.length): number {
   const first = Math.max(start, end - EXTENSION_MAX_LENGTH);
   for (let at = end - 1; at >= first; at--) if (text.charCodeAt(at) === 0x2e) return isStatic(text, at, end) ? at : -1;
@@ -30,8 +36,8 @@ export function staticDot(text: string, start = 0, end = text.length): number {
 }
 
 /**
- * Where a segment's name ends: before its parameters (`;…`, a query that was encoded, a method's name) and its extension, unless that makes it a
- * file of another kind. At `start` where it is nothing but `;` and what follows.
+ * Returns where a segment's name ends: before its parameters (`;…`, an encoded query, the name of a method) and its extension, unless that
+ * makes it another kind of file than a page. `start` if the segment begins with `;`.
  */
 export function nameEnd(path: string, start: number, end: number): number {
   let stop = end;
@@ -45,35 +51,38 @@ export function nameEnd(path: string, start: number, end: number): number {
     }
     if (code === 0x2e) dot = at;
   }
-  // Signs before what ends the name are no part of its extension.
+  // Punctuation before the end of the name is not part of its extension.
   const bare = stop < end ? lastLetterEnd(path, start, stop) : stop;
   const last = withoutDots(path, start, bare > start ? bare : stop);
   if (last < stop) dot = path.lastIndexOf('.', last - 1);
   return dot <= start ? last : withoutExtension(path, dot, last);
 }
 
-/** Where the name of a segment ends before its extension, where all of it is the name: a sign that may begin a query ends none, but is in no extension. */
+/**
+ * Returns where a segment's name ends before its extension, if all of the segment is the name. Characters that may begin a query do not end
+ * it, but are never in an extension.
+ */
 export function wholeNameEnd(path: string, start: number, end: number): number {
   const last = withoutDots(path, start, end);
   for (let at = last - 1; at > start; at--) {
     const code = path.charCodeAt(at);
     if (code === 0x2e) return withoutExtension(path, at, last);
-    if (isMark(code)) break;
+    if (mayEndName(code)) break;
   }
   return last;
 }
 
-/** Whether a sign may end a name for some servers: `?`, `#`, `&`, `!`. */
-function isMark(code: number): boolean {
+/** Whether a character may end a name for some servers: `?`, `#`, `&`, `!`. */
+function mayEndName(code: number): boolean {
   return code === 0x3f || code === 0x23 || code === 0x26 || code === 0x21;
 }
 
-/** Whether one of those signs ends what stands before it, for servers that decode before they look or call a method of a program. */
+/** Whether such a character ends the name before it, for servers that decode before they parse, or that call a method of a program. */
 export function isCutAt(path: string, at: number): boolean {
-  return isMark(path.charCodeAt(at)) && (beginsQuery(path, at, path.length) || isMethodMark(path, at, path.length));
+  return mayEndName(path.charCodeAt(at)) && (beginsQuery(path, at, path.length) || isMethodMark(path, at, path.length));
 }
 
-/** Where a name ends without the dots, and blanks among them, at its end, which some servers drop; at `end` where it is nothing else. */
+/** Returns where a name ends without trailing dots and the blanks among them, which some servers drop; `end` if nothing else would be left. */
 function withoutDots(path: string, start: number, end: number): number {
   let last = end;
   let hasDot = false;
@@ -85,7 +94,7 @@ function withoutDots(path: string, start: number, end: number): number {
   return hasDot && last > start ? last : end;
 }
 
-/** Whether the `!` of `login!input.action` stands at `at`: what follows is a method of the same page. */
+/** Whether a `!` as in `login!input.action` is at `at`: a method of the same page follows. */
 export function isMethodMark(path: string, at: number, end: number): boolean {
   if (path.charCodeAt(at) !== 0x21 || at + 1 >= end) return false;
   const next = path.charCodeAt(at + 1) | 0x20;
@@ -93,15 +102,15 @@ export function isMethodMark(path: string, at: number, end: number): boolean {
 }
 
 /**
- * Whether what stands at `at` ends the path for a server that decodes before it looks: `?`, `#`, and `&` before a parameter (`&name=`) or
- * before another one.
+ * Whether the path ends at `at` for a server that decodes before it parses: at `?`, at `#`, and at an `&` that comes before a parameter
+ * (`&name=`) or another `&`.
  */
 export function beginsQuery(text: string, at: number, end: number): boolean {
   const code = text.charCodeAt(at);
   if (code === 0x3f || code === 0x23) return true;
   if (code !== 0x26) return false;
   if (text.charCodeAt(at + 1) === 0x26) return true;
-  // Two words with `&` between them are no parameters.
+  // Two words with `&` between them are not parameters.
   for (let next = at + 1; next < end; next++) {
     const sign = text.charCodeAt(next);
     if (sign === 0x3d) return next > at + 1;
@@ -110,7 +119,7 @@ export function beginsQuery(text: string, at: number, end: number): boolean {
   return false;
 }
 
-/** Where a query or parameters of a segment (`;…`) begin, from `start` on; at `end` where none do. */
+/** Returns where a query or segment parameters (`;…`) begin, from `start` on; `end` if there are none. */
 export function nameStop(path: string, start: number, end: number): number {
   let at = start;
   while (at < end && !endsName(path, at, end)) at++;
@@ -121,18 +130,18 @@ function endsName(path: string, at: number, end: number): boolean {
   return path.charCodeAt(at) === 0x3b || beginsQuery(path, at, end);
 }
 
-/** As many words make a sentence, rather than the name of a page; fewer do where the first one asks. */
+/** Minimum number of words in a sentence, as opposed to the name of a page. Fewer are enough if the first one opens a question. */
 const SENTENCE_MIN_WORDS = 5;
 const QUESTION_MIN_WORDS = 3;
 
-/** What stands between words: hyphen, underscore, blank. */
-function isWordSign(code: number): boolean {
+/** Whether a character separates words: hyphen, underscore, blank. */
+function isWordSeparator(code: number): boolean {
   return code === 0x2d || code === 0x5f || code === 0x20;
 }
 
 /**
- * Whether a segment is a sentence, as the titles of articles are (`five-ways-to-change-your-password`, `what-is-passkey`). `asks`: whether
- * the word between two places of the path opens a question.
+ * Whether a segment is a sentence, like the titles of articles (`five-ways-to-change-your-password`, `what-is-passkey`). `asks` returns
+ * whether the word between two offsets of the path opens a question.
  */
 export function isSentence(
   path: string,
@@ -141,28 +150,28 @@ export function isSentence(
   asks: (start: number, end: number) => boolean,
 ): boolean {
   if (end - start < 2 * QUESTION_MIN_WORDS) return false;
-  let signs = 0;
-  let firstSign = -1;
+  let separators = 0;
+  let firstSeparator = -1;
   for (let at = start; at < end; at++) {
-    if (!isWordSign(path.charCodeAt(at))) continue;
-    if (signs++ === 0) firstSign = at;
+    if (!isWordSeparator(path.charCodeAt(at))) continue;
+    if (separators++ === 0) firstSeparator = at;
   }
-  if (signs < QUESTION_MIN_WORDS - 1) return false;
-  // Fewer words than a sentence has, and the first one, where no sign leads it, asks nothing.
-  if (signs < SENTENCE_MIN_WORDS - 1 && firstSign > start && !asks(start, firstSign)) return false;
+  if (separators < QUESTION_MIN_WORDS - 1) return false;
+  // Too few words for a sentence, and the first word, if no separator precedes it, opens no question.
+  if (separators < SENTENCE_MIN_WORDS - 1 && firstSeparator > start && !asks(start, firstSeparator)) return false;
   let words = 0;
-  // Words of at least two letters, and nothing else.
+  // Words of at least two letters, and nothing but letters.
   let plainWords = 0;
   let firstStart = -1;
   let firstEnd = -1;
   for (let at = start; at < end; ) {
-    if (isWordSign(path.charCodeAt(at))) {
+    if (isWordSeparator(path.charCodeAt(at))) {
       at++;
       continue;
     }
     const wordStart = at;
     let isPlain = true;
-    for (; at < end && !isWordSign(path.charCodeAt(at)); at++) isPlain &&= isLetter(path.charCodeAt(at));
+    for (; at < end && !isWordSeparator(path.charCodeAt(at)); at++) isPlain &&= isLetter(path.charCodeAt(at));
     words++;
     if (isPlain && at - wordStart >= 2) plainWords++;
     if (words === 1) {
@@ -174,10 +183,10 @@ export function isSentence(
   return words >= QUESTION_MIN_WORDS && plainWords >= QUESTION_MIN_WORDS - 1 && asks(firstStart, firstEnd);
 }
 
-/** Where the word ends that begins at `start`; -1 where more than letters stand in it, or none. */
+/** Returns where the word that begins at `start` ends; -1 if it is empty, or has anything but letters. */
 export function wordEnd(path: string, start: number, end: number): number {
   let at = start;
-  for (; at < end && !isWordSign(path.charCodeAt(at)); at++) if (!isLetter(path.charCodeAt(at))) return -1;
+  for (; at < end && !isWordSeparator(path.charCodeAt(at)); at++) if (!isLetter(path.charCodeAt(at))) return -1;
   return at > start ? at : -1;
 }
 
@@ -189,36 +198,34 @@ function isLetter(code: number): boolean {
   return lower >= 0x61 && lower <= 0x7a;
 }
 
-/** Where the signs begin that end what stands between two places: behind its last letter or digit; at `start` where it has none. */
+/** Returns where the punctuation at the end of a text begins: after its last letter or digit; `start` if it has neither. */
 export function lastLetterEnd(text: string, start: number, end: number): number {
   let last = end;
   while (last > start && !isLetterOrDigit(text.charCodeAt(last - 1))) last--;
   return last;
 }
 
-/** A text without the signs at its end: up to its last letter or digit. */
+/** Returns a text without punctuation at its end: up to its last letter or digit. */
 export function withoutSigns(text: string): string {
   const end = lastLetterEnd(text, 0, text.length);
   return end === text.length ? text : text.slice(0, end);
 }
 
-/** What is no name: blanks, dots, what is invisible. */
+/** A segment without a name: blanks, dots, invisible characters. */
 const NO_NAME = /^[\s\p{Cc}\p{Default_Ignorable_Code_Point}.]*$/u;
 
-/** A path without parameters of segments (`;x=1`) and without segments that have no name, which servers leave out. */
+/** Returns a path without segment parameters (`;x=1`) and segments that have no name, which servers ignore. */
 export function withoutNameless(path: string): string {
   const [first = '', ...others] = path.split('/').map((segment) => segment.split(';', 1)[0]!);
   return [first, ...others.filter((segment) => !NO_NAME.test(segment))].join('/');
 }
 
-/** The last segment of a path that has a name, with its parameters. */
+/** Returns the last segment of a path that has a name, with its parameters. */
 export function lastNamed(path: string): string {
   return path.split('/').findLast((segment) => withoutSigns(segment.split(';', 1)[0]!) !== '') ?? '';
 }
 
-/**
- * As {@link withoutSigns}; but the equals sign of a parameter without a value stays, because it alone says that a parameter stands there: `/login&x=`.
- */
+/** Like {@link withoutSigns}, but keeps the equals sign of a parameter without a value, because it alone marks a parameter: `/login&x=`. */
 export function withoutLooseSigns(text: string): string {
   const end = lastLetterEnd(text, 0, text.length);
   if (end === text.length) return text;

@@ -1,17 +1,17 @@
-/** Folders that are dates: what follows a year and a month (`/2024/05/…`) is the title of an article. */
+/** Folders that form a date. After a year and a month (`/2024/05/…`) comes the title of an article. */
 import { areDigits, isYearAt } from '../url/keys.ts';
 
-/** Right before stands a name, and a whole date before that. */
+/** State: the segment before is a name, right after a whole date. */
 const SECTION = -1;
-/** A year, a month and a day. */
+/** Number of segments of a whole date: year, month and day. */
 const WHOLE_DATE = 3;
 
-/** The extension of a page that is written, not called: no title ends otherwise. */
+/** The extension of a written page, as opposed to a program's. No title ends in another one. */
 const WRITTEN = /^\.[gsx]?html?$/i;
 
-/** Reads the segments of a path, one after the other. */
+/** Finds dates while the segments of a path are read one after the other. */
 export class DatedFolders {
-  /** How many numbers of a date the segments before are; or {@link SECTION}. */
+  /** How many segments of a date come right before; or {@link SECTION}. */
   #numbers = 0;
 
   clear(): void {
@@ -19,8 +19,8 @@ export class DatedFolders {
   }
 
   /**
-   * Reads a segment; whether a year and a month stand right before it. Behind a whole date it may be the name of a section, and the article a
-   * page in it.
+   * Reads the next segment. Returns whether it comes right after at least a year and a month. After a whole date it may be the name of a
+   * section, and the article a page in it.
    */
   isDated(path: string, start: number, end: number): boolean {
     const isNumber = end - start <= 4 && areDigits(path, start, end);
@@ -35,7 +35,7 @@ export class DatedFolders {
   }
 }
 
-/** Whether nothing but the extension of a page that is written stands between two places. */
+/** Whether the text from `dot` to `end` is exactly the extension of a written page. */
 export function isWritten(path: string, dot: number, end: number): boolean {
   return end - dot <= 6 && WRITTEN.test(path.slice(dot, end));
 }

@@ -1,4 +1,4 @@
-/** What the first label of a host says (`login.`, `sso-eu.`, `docs.`), where it stands below the registrable domain. */
+/** What the first label of a host announces (`login.`, `sso-eu.`, `docs.`), if it is below the registrable domain. */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { isDigit } from '../url/characters.ts';
 import { MEANING, type PlaceWords } from './place-words.ts';
@@ -15,7 +15,7 @@ export class HostLabels {
     this.#placeWords = placeWords;
   }
 
-  /** Token lists of the first label; none where that is the registrable domain's own. */
+  /** Returns the token lists of the first label; none if that label belongs to the registrable domain. */
   listsOf(host: string): readonly number[] {
     const dot = host.indexOf('.');
     if (dot < 0 || host.indexOf('.', dot + 1) < 0) return NO_LISTS;
@@ -23,11 +23,11 @@ export class HostLabels {
     return lists.length === 0 || isPublicSuffix(host.slice(dot + 1), { private: true }) ? NO_LISTS : lists;
   }
 
-  /** Lists of the label; where it is in none, without a number or a part that says where it serves (`login2`, `sso-eu`). */
+  /** Returns the lists of the label. If it is in no list, tries it without a number or a part that says where the server is (`login2`, `sso-eu`). */
   #listsOfLabel(host: string, dot: number): readonly number[] {
     const whole = this.#tokens.find(host, 0, dot);
     if (whole.length > 0) return whole;
-    const first = hyphenIn(host, dot);
+    const first = firstHyphen(host, dot);
     if (first < 0 && !isDigit(host.charCodeAt(dot - 1))) return NO_LISTS;
     let end = dot;
     while (end > 0 && isDigit(host.charCodeAt(end - 1))) end--;
@@ -42,8 +42,8 @@ export class HostLabels {
   }
 }
 
-/** Where the first hyphen of a host's first label stands; -1 where there is none. */
-function hyphenIn(host: string, dot: number): number {
+/** Returns the offset of the first hyphen in a host's first label; -1 if there is none. */
+function firstHyphen(host: string, dot: number): number {
   for (let at = 0; at < dot; at++) if (host.charCodeAt(at) === 0x2d) return at;
   return -1;
 }

@@ -1,22 +1,23 @@
-/** Which token lists the words of a URL are in, and where those words stand. */
+/** Which token lists the words of a URL are in, and where in the URL these words occur. */
 import type { TokenIndex } from './tokens.ts';
 import { POSITION } from './word-contexts.ts';
 
-/** The bits of `any` in all contexts. */
+/** The bits of the position `any` in all contexts. */
 const ANYWHERE = (1 << POSITION.first.shift) - 1;
 
-/** One scratch table, filled and cleared for every URL: nothing is allocated for one that touches no list. */
+/** Scratch tables that are filled and cleared for every URL. Nothing is allocated for a URL without words of the lists. */
 export class MetWords {
-  /** The two tables of {@link POSITION}: for each token list where it was met, by position and context. */
+  /** The two tables of {@link POSITION}. For each token list, a bit mask of the positions and contexts in which its words occur. */
   readonly tables: readonly [Int32Array, Int32Array];
-  /** The lists that were met, in order; those behind `touchedCount` are old. */
+  /** The lists that were met, in order. Only the first `touchedCount` entries are valid. */
   readonly touched: number[] = [];
   touchedCount = 0;
-  /** For each token list that was met, by which segment first, counted over all that was read, and whether by another one as well. */
+  /** For each list that was met, the number of the first segment with a word of it, counted over everything that is read. */
   readonly #metBy: Int32Array;
+  /** For each list, 1 if another segment has a word of it, too. */
   readonly #isMetAgain: Uint8Array;
   #segment = 0;
-  /** For each token list whether a condition asks for it in a path; others are not noted. */
+  /** For each token list, 1 if it is recorded; others are ignored. */
   readonly #wanted: Uint8Array;
 
   constructor(tokens: TokenIndex, wanted: Uint8Array) {
@@ -28,45 +29,45 @@ export class MetWords {
   }
 
   clear(): void {
-    const [places, ends] = this.tables;
+    const [first, second] = this.tables;
     for (let at = 0; at < this.touchedCount; at++) {
       const list = this.touched[at]!;
-      places[list] = 0;
-      ends[list] = 0;
+      first[list] = 0;
+      second[list] = 0;
       this.#isMetAgain[list] = 0;
     }
     this.#segment = 0;
     this.touchedCount = 0;
   }
 
-  /** What is marked from here on stands in another segment. */
+  /** Begins the next segment: everything marked from now on is in it. */
   beginSegment(): void {
     this.#segment++;
   }
 
-  /** Marks the lists of a word of the segment at hand. */
+  /** Marks the lists of a word in the current segment. `bits` are its positions and contexts. */
   mark(table: 0 | 1, lists: readonly number[], bits: number): void {
-    const own = this.tables[table];
-    const other = this.tables[table === 0 ? 1 : 0];
-    // What is said of a segment at the end of the path was met before.
+    const masks = this.tables[table];
+    const otherMasks = this.tables[table === 0 ? 1 : 0];
+    // Marks for the end of the path repeat a segment that was marked before.
     const isSegment = table === 0 && (bits & ANYWHERE) !== 0;
     for (let at = 0; at < lists.length; at++) {
       const list = lists[at]!;
       if (this.#wanted[list] === 0) continue;
-      if (own[list] === 0 && other[list] === 0) {
+      if (masks[list] === 0 && otherMasks[list] === 0) {
         this.touched[this.touchedCount++] = list;
         this.#metBy[list] = this.#segment;
       } else if (isSegment && this.#metBy[list] !== this.#segment) this.#isMetAgain[list] = 1;
-      own[list]! |= bits;
+      masks[list]! |= bits;
     }
   }
 
-  /** Whether a word of a list stands in what was read. */
+  /** Whether a word of a list occurs in what was read. */
   has(list: number): boolean {
     return this.tables[0][list] !== 0;
   }
 
-  /** Whether words of two lists stand in two segments: one word can be in both. */
+  /** Whether words of two lists occur in two different segments. One word can be in both lists. */
   areApart(list: number, other: number): boolean {
     if (this.#metBy[list] !== this.#metBy[other]) return true;
     return this.#isMetAgain[list] === 1 || this.#isMetAgain[other] === 1;

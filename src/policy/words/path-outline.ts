@@ -1,20 +1,20 @@
-/** What a path says as a whole of the folders in it: that a text ends it, that documentation stands in it, that a folder is named after one. */
+/** The outline of a path: whether a text ends it, whether it has documentation in it, and whether a folder is named after reading matter. */
 import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 import { isSentence, wordEnd } from '../url/segments.ts';
 import { MEANING, type PlaceWords } from './place-words.ts';
 import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
-/** A program's own extension within a path: what follows it is no page of its own. */
+/** The extension of a program in the middle of a path. What follows it is not a page of its own. */
 const PROGRAM_WITHIN = /\.(?:php[0-9]?|aspx?|jspx?|do|action|cgi|cfm|pl)\//i;
 const UNKNOWN = -1;
 const PLACE = MEANING.placeWord | MEANING.dictionaryWord;
 
-/** The outline of one path at a time, each part worked out when it is asked for: most paths have no word that it would matter to. */
+/** The outline of one path at a time. Each part is computed on first use, because most paths have no word that depends on it. */
 export class PathOutline {
   readonly #tokens: TokenIndex;
   readonly #placeWords: PlaceWords;
-  /** For each token list whether it is one of acts, and not of pages for everybody. */
+  /** For each token list, 1 if it is a list of acts rather than of pages for everybody. */
   readonly #acts: Uint8Array;
   #path = '';
   #textStart = UNKNOWN;
@@ -28,7 +28,7 @@ export class PathOutline {
     this.#acts = acts;
   }
 
-  /** The path that is asked about from here on. */
+  /** Sets the path that all later calls are about. */
   begin(path: string): void {
     this.#path = path;
     this.#textStart = UNKNOWN;
@@ -36,25 +36,25 @@ export class PathOutline {
     this.#placeEnd = UNKNOWN;
   }
 
-  /** Where the text begins that the path leads to: words before it are topics. 0 where it leads to none. */
+  /** Offset of the text that the path leads to: words before it are topics. 0 if it leads to none. */
   get textStart(): number {
     if (this.#textStart === UNKNOWN) this.#textStart = this.#findText(this.#segments);
     return this.#textStart;
   }
 
-  /** Where the last segment begins that documentation stands below: what is before says what that is about. 0 where there is none. */
+  /** Offset of the last segment that opens documentation (`docs`): those before it say what that is about. 0 if there is none. */
   get documentationStart(): number {
     if (this.#documentationStart === UNKNOWN) this.#documentationStart = this.#findDocumentation(this.#segments);
     return this.#documentationStart;
   }
 
-  /** Where the first folder ends that is named after a place for reading matter (`service-hilfe`); infinite where none is. */
+  /** End offset of the first folder that is named after a place for reading matter (`service-hilfe`); infinite if there is none. */
   get placeEnd(): number {
     if (this.#placeEnd === UNKNOWN) this.#findPlaces(this.#segments);
     return this.#placeEnd;
   }
 
-  /** Where the first folder ends that is a dictionary (`glossary`, `hosting-glossary`), and of nothing but entries; infinite where none is. */
+  /** End offset of the first folder that is a dictionary (`hosting-glossary`) and holds only entries; infinite if there is none. */
   get dictionaryEnd(): number {
     if (this.#placeEnd === UNKNOWN) this.#findPlaces(this.#segments);
     return this.#dictionaryEnd;
@@ -64,7 +64,7 @@ export class PathOutline {
     return this.dictionaryEnd < Number.POSITIVE_INFINITY;
   }
 
-  /** Whether the segment `at` is an entry of a dictionary: right below it, and nothing behind. A site that lies in the folder has more below. */
+  /** Whether the segment at index `at` is an entry of a dictionary: right below it, and the last one. A site in that folder has more segments. */
   isEntry(at: number): boolean {
     const { count, ends } = this.#segments;
     return at > 0 && at === count - 1 && ends[at - 1] === this.dictionaryEnd;
@@ -74,7 +74,7 @@ export class PathOutline {
     return this.#tokens.segments(this.#path);
   }
 
-  /** A text is a sentence, or the last segment where it says that a text is there. */
+  /** Finds the text that a path leads to: a sentence, or the last segment if its name is one for a text. */
   #findText(segments: PathSegments): number {
     const { path, count, starts, stops, lists } = segments;
     if (count === 0) return 0;
@@ -115,20 +115,20 @@ export class PathOutline {
       const place = hasWords ? this.#placeNamed(path, starts[at]!, end) : 0;
       if (place !== 0) this.#placeEnd = Math.min(this.#placeEnd, end);
       const meaning = isWhole ? this.#placeWords.meaningOf(lists[at]!) : place;
-      // A word for an act or an interface with more behind it is no entry: a program that is called so lies there (`/terminology/api/token`).
       if ((meaning & MEANING.dictionaryWord) !== 0 && dictionary < 0) dictionary = at;
     }
     if (dictionary < 0) return;
+    // A word for an act or an interface in between is not an entry: a program of that name is there (`/terminology/api/token`).
     for (let at = dictionary + 1; at < count - 1; at++) if (isAnyIn(lists[at]!, this.#acts)) return;
     this.#dictionaryEnd = ends[dictionary]!;
   }
 
   /**
-   * What several words say where the first or the last of them is one for such a place, and none is one for an act; or where the last of three
-   * is one for a text that explains them. 0 where they name none.
+   * Returns what a name of several words announces: what its first and last word mean as place words, if no word is one for an act; or a
+   * place for reading matter, if the last of at least three words is one for a text that explains. Otherwise 0.
    */
   #placeNamed(path: string, start: number, end: number): number {
-    let words = 0;
+    let wordCount = 0;
     let place = 0;
     let hasAct = false;
     let lists = NO_LISTS;
@@ -136,17 +136,17 @@ export class PathOutline {
       const to = wordEnd(path, from, end);
       if (to < 0) return 0;
       lists = this.#tokens.find(path, from, to);
-      const said = this.#placeWords.meaningOf(lists) & PLACE;
-      hasAct ||= said === 0 && isAnyIn(lists, this.#acts);
-      if (words === 0 || to === end) place |= said;
-      words++;
+      const meaning = this.#placeWords.meaningOf(lists) & PLACE;
+      hasAct ||= meaning === 0 && isAnyIn(lists, this.#acts);
+      if (wordCount === 0 || to === end) place |= meaning;
+      wordCount++;
       from = to + 1;
     }
-    if (words > 1 && !hasAct && place !== 0) return place;
-    return words > 2 && this.#placeWords.means(lists, MEANING.guideWord) ? MEANING.placeWord : 0;
+    if (wordCount > 1 && !hasAct && place !== 0) return place;
+    return wordCount > 2 && this.#placeWords.means(lists, MEANING.guideWord) ? MEANING.placeWord : 0;
   }
 
-  /** Where the last segment begins that is a sentence; 0 where none is. */
+  /** Returns the offset of the last segment that is a sentence; 0 if there is none. */
   #lastSentence({ path, count, starts, ends, bits }: PathSegments): number {
     const asks = (start: number, end: number): boolean =>
       this.#placeWords.means(this.#tokens.find(path, start, end), MEANING.question);

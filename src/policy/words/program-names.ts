@@ -1,65 +1,67 @@
 /**
- * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. They are read without case, because many
- * servers do so: words that are written together are known by the words they begin and end with.
+ * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. Case is ignored, as on many servers. So
+ * words that are written together are recognized by how the name begins and ends.
  */
 import { ExtensionSet } from '../url/characters.ts';
 import { lastLetterEnd, nameStop, staticDot } from '../url/segments.ts';
 import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
-/** Extensions of programs that are called rather than pages that are written. */
+/** Extensions of programs that a server runs, as opposed to written pages. */
 const PROGRAM_EXTENSIONS = new ExtensionSet(
   'action asp aspx ashx asmx bhtml bml cfm cgi do dll esp exe faces fcc form go htmld jhtml jsf jsp jspa jspx momo mvc naver nhn nsf ' +
     'page pang php php3 php4 php5 phtml pl py sdo seam srf svc tmall xhtml',
 );
 
-/** Extensions of pages that are written: a short name is a program's all the same (`displayLoginForm.htm`), a title has more words. */
+/** Extensions of written pages. A short name can still be that of a program (`displayLoginForm.htm`); a title has more words. */
 const PAGE_EXTENSIONS = new ExtensionSet('htm html');
 
-/** Token lists of the words in such names, by their names in the policy. */
+/** Token lists of the words in such names, as the policy names them. */
 const LISTS = {
   before: 'program_before',
   after: 'program_after',
   verb: 'program_verb',
   object: 'program_object',
-  /** They tell what a name is for that ends with them, whatever stands before. */
+  /** Words that decide what a name is for if they end it, whatever comes before them. */
   tail: 'program_tail',
 } as const;
 
 const ACT_NAME = /^[a-z0-9_-]+/i;
 const NAME_MAX_LENGTH = 64;
-/** Prose has more words. A letter alone is not one. */
-const UNCALLED_WORDS_MAX = 2;
-/** Shorter words end others as well (`cart`, `descartes`). */
+/** A name without a program's extension has at most this many words; prose has more. A single letter is not a word. */
+const NON_PROGRAM_WORDS_MAX = 2;
+/** Shorter words also end unrelated ones (`cart`, `descartes`). */
 const LAST_WORD_MIN_LENGTH = 5;
 const CORE_MIN_LENGTH = 3;
-/** Ways in which one name is taken apart; a name has a few. */
+/** Maximum number of ways to strip one name; a name usually has a few. */
 const CORES_MAX = 24;
 
 export interface ProgramName {
-  /** Token lists of the name, once words that say nothing are left out. */
+  /** Token lists of the name after words without a meaning of their own are stripped (`get`, `view`). */
   readonly lists: readonly number[];
   /** Token lists of its first and of its last word. */
   readonly parts: readonly number[];
 }
 
-/** Takes the name of a program apart, and says which lists its words are in. */
+/** Splits the name of a program, and finds the token lists of its words. */
 export class ProgramNames {
   readonly #tokens: TokenIndex;
   readonly #verb: number;
   readonly #object: number;
-  /** Verbs, and words in front that say nothing, by their first letter; words behind that say nothing, by their last one. */
+  /** Verbs by their first letter. */
   readonly #verbs: ReadonlyMap<number, readonly string[]>;
   /** Verbs by their last letter. */
   readonly #lastVerbs: ReadonlyMap<number, readonly string[]>;
-  readonly #before: ReadonlyMap<number, readonly string[]>;
-  readonly #after: ReadonlyMap<number, readonly string[]>;
-  /** Words behind that tell by themselves, by their last letter. */
+  /** Words without a meaning of their own at the start of a name, by their first letter. */
+  readonly #prefixes: ReadonlyMap<number, readonly string[]>;
+  /** The same at the end of a name, by their last letter. */
+  readonly #suffixes: ReadonlyMap<number, readonly string[]>;
+  /** Words that decide by themselves at the end of a name, by their last letter. */
   readonly #tails: ReadonlyMap<number, readonly string[]>;
   readonly #edges: Edges;
   readonly #tailEdges: Edges;
 
-  /** @throws PagegateError policy_invalid, where a list is missing */
+  /** @throws PagegateError policy_invalid, if a list is missing */
   constructor(tokens: TokenIndex) {
     this.#tokens = tokens;
     this.#verb = tokens.ordinal(LISTS.verb);
@@ -67,38 +69,38 @@ export class ProgramNames {
     const wordsOf = (name: string): string[] => tokens.tokensIn(tokens.ordinal(name));
     this.#verbs = byLetter(wordsOf(LISTS.verb), 0);
     this.#lastVerbs = byLetter(wordsOf(LISTS.verb), -1);
-    this.#before = byLetter(wordsOf(LISTS.before), 0);
-    this.#after = byLetter(wordsOf(LISTS.after), -1);
+    this.#prefixes = byLetter(wordsOf(LISTS.before), 0);
+    this.#suffixes = byLetter(wordsOf(LISTS.after), -1);
     this.#tails = byLetter(wordsOf(LISTS.tail), -1);
     this.#edges = new Edges(
-      [...this.#verbs.values(), ...this.#before.values()].flat(),
-      [...this.#after.values()].flat(),
+      [...this.#verbs.values(), ...this.#prefixes.values()].flat(),
+      [...this.#suffixes.values()].flat(),
     );
     this.#tailEdges = new Edges([], [...this.#tails.values(), ...this.#lastVerbs.values()].flat());
   }
 
   /**
-   * What the name from `start` to `stop` of the segment that ends at `end` says where it may be a program's; undefined where it is not one.
-   * `isAct`: it is called, whatever its extension.
+   * Reads the name from `start` to `stop` of the segment that ends at `end`. Undefined if it cannot be the name of a program.
+   * @param isAct whether it is the name of a program, whatever its extension
    */
   read(path: string, start: number, stop: number, end: number, isAct = false): ProgramName | undefined {
     if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
-    let isCalled = isAct;
+    let isProgram = isAct;
     if (path.charCodeAt(stop) === 0x2e) {
       const extension = lastLetterEnd(path, stop + 1, nameStop(path, stop + 1, end));
-      isCalled = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
+      isProgram = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
       const isPage = PAGE_EXTENSIONS.has(path, stop + 1, extension);
-      if (extension > stop + 1 && !isCalled && !isPage) return undefined;
+      if (extension > stop + 1 && !isProgram && !isPage) return undefined;
     }
-    if (!isCalled && !this.#mayTell(path, start, stop)) return undefined;
+    if (!isProgram && !this.#mayMatch(path, start, stop)) return undefined;
     const text = path.slice(start, stop).toLowerCase();
-    // What may end a name is not within a program's.
+    // The name of a program has no characters that may end a name.
     if (/[?#&!]/.test(text)) return undefined;
     const name = isOneWord(path, start, stop) ? text : text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];
-    this.#addVerb(name, isCalled || name === text, parts);
-    if (isCalled) {
+    this.#addVerb(name, isProgram || name === text, parts);
+    if (isProgram) {
       const words = text.match(/[a-z]+/g) ?? [];
       for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
@@ -106,36 +108,39 @@ export class ProgramNames {
     return { lists: this.#listsOfCores(name), parts };
   }
 
-  /** Token lists of a value that names an act, as of a program that is called so: `deleteItem`. Signs behind it are no part of it. */
+  /** Returns the token lists of a value that names an act, read as the name of a program: `deleteItem`. Whatever follows the name is ignored. */
   listsOfAct(value: string): readonly number[] {
     const text = ACT_NAME.exec(value)?.[0] ?? '';
     const name = this.read(text, 0, text.length, text.length, true);
     return name === undefined ? NO_LISTS : [...name.lists, ...name.parts];
   }
 
-  /** Whether a name that is not called may hold words of the lists; told before anything is cut out of it. */
-  #mayTell(path: string, start: number, stop: number): boolean {
+  /** Whether a name without a program's extension may have words of the lists. Checked before the name is copied. */
+  #mayMatch(path: string, start: number, stop: number): boolean {
     if (hasMoreWords(path, start, stop)) return false;
     if (this.#edges.mayMatch(path, start, stop)) return true;
     return this.#tailEdges.mayMatch(path, start, stop) && isOneWord(path, start, stop);
   }
 
-  /** Lists of what is left of a name without the words that say nothing, in every way to take them off. */
+  /** Returns the lists of what is left of a name after stripping words without a meaning of their own, in every combination. */
   #listsOfCores(name: string): number[] {
     const lists: number[] = [];
     const cores = [name];
     for (let at = 0; at < cores.length && cores.length < CORES_MAX; at++) {
       const core = cores[at]!;
-      for (const word of this.#before.get(core.charCodeAt(0)) ?? [])
+      for (const word of this.#prefixes.get(core.charCodeAt(0)) ?? [])
         if (core.startsWith(word)) cores.push(core.slice(word.length));
-      for (const word of this.#after.get(core.charCodeAt(core.length - 1)) ?? [])
+      for (const word of this.#suffixes.get(core.charCodeAt(core.length - 1)) ?? [])
         if (core.endsWith(word)) cores.push(core.slice(0, -word.length));
     }
     for (const core of cores) if (core.length >= CORE_MIN_LENGTH && core !== name) this.#add(core, lists);
     return lists;
   }
 
-  /** Adds the list of verbs where one stands before what it is done to (`deleteitem`), or behind (`itemdelete`): of two words that is a noun. */
+  /**
+   * Adds the list of verbs if a verb comes before its object (`deleteitem`) or, with `mayEnd`, after it (`itemdelete`). As the second of
+   * two separate words it is a noun.
+   */
   #addVerb(name: string, mayEnd: boolean, to: number[]): void {
     const { length } = name;
     const isObject = (start: number, end: number): boolean =>
@@ -151,15 +156,15 @@ export class ProgramNames {
     if (isCommand) addOnce(to, this.#verb);
   }
 
-  /** Adds the lists of a word behind others that tells by itself: `shibbolethLogin`. */
+  /** Adds the lists of a word that decides by itself at the end of a name: `shibbolethLogin`. */
   #addTail(name: string, to: number[]): void {
     for (const word of this.#tails.get(name.charCodeAt(name.length - 1)) ?? [])
       if (name.length > word.length && name.endsWith(word)) this.#add(word, to);
   }
 
-  #add(text: string, to: number[], isWithoutVerb = false): void {
+  #add(text: string, to: number[], exceptVerb = false): void {
     for (const list of this.#tokens.find(text, 0, text.length))
-      if (!isWithoutVerb || list !== this.#verb) addOnce(to, list);
+      if (!exceptVerb || list !== this.#verb) addOnce(to, list);
   }
 }
 
@@ -167,9 +172,9 @@ function addOnce(to: number[], list: number): void {
   if (!to.includes(list)) to.push(list);
 }
 
-/** How words begin and end: three letters tell of most names that none does. */
+/** How words begin and end. Three letters are enough to rule out most names. */
 class Edges {
-  /** For two letters, as a number, the third ones as bits. */
+  /** For each pair of first letters, as a number, a bit mask of the third ones. */
   readonly #starts = new Uint32Array(32 * 32);
   /** The same from the end. */
   readonly #ends = new Uint32Array(32 * 32);
@@ -179,13 +184,13 @@ class Edges {
     for (const word of last) mark(this.#ends, [...word].reverse().join(''));
   }
 
-  /** Whether a word may begin or end the letters between `start` and `stop`. */
+  /** Whether a word may begin or end the text between `start` and `stop`. */
   mayMatch(text: string, start: number, stop: number): boolean {
     return isMarked(this.#starts, text, start, stop, 1) || isMarked(this.#ends, text, stop - 1, start - 1, -1);
   }
 }
 
-/** Marks the first three letters of a word; where it has fewer, whatever may follow. */
+/** Marks the first three letters of a word. If it has fewer, marks them with whatever may follow. */
 function mark(table: Uint32Array, word: string): void {
   const [first, second, third] = [0, 1, 2].map((at) => letterOf(word.charCodeAt(at))) as [number, number, number];
   const thirds = word.length < 3 ? -1 : 1 << third;
@@ -193,7 +198,7 @@ function mark(table: Uint32Array, word: string): void {
   else for (let any = 0; any < 32; any++) table[first * 32 + any]! |= thirds;
 }
 
-/** Whether the first three letters from `start` on, in steps of `step` up to `stop`, are marked. */
+/** Whether the first three letters from `start` to `stop`, in steps of `step`, are marked. Other characters are skipped. */
 function isMarked(table: Uint32Array, text: string, start: number, stop: number, step: 1 | -1): boolean {
   let letters = 0;
   let found = 0;
@@ -207,19 +212,22 @@ function isMarked(table: Uint32Array, text: string, start: number, stop: number,
   return ((table[letters >> 5]! >>> (letters & 31)) & 1) === 1;
 }
 
-/** 1 to 26; 0 for what is no letter. Two letters beyond ASCII have a small one in it: no name is worth a closer look for them. */
+/**
+ * Returns 1 to 26 for a letter, otherwise 0. The two characters beyond ASCII whose lower case is an ASCII letter count as 0: no name is
+ * worth a closer look because of them.
+ */
 function letterOf(code: number): number {
   const lower = code | 0x20;
   return code < 0x80 && lower >= 0x61 && lower <= 0x7a ? lower - 0x60 : 0;
 }
 
-/** Whether nothing but letters stands between two places. */
+/** Whether the text between two offsets has nothing but letters. */
 function isOneWord(path: string, start: number, end: number): boolean {
   for (let at = start; at < end; at++) if (letterOf(path.charCodeAt(at)) === 0) return false;
   return true;
 }
 
-/** Whether a name has more words than one that is not called. */
+/** Whether a name has more than {@link NON_PROGRAM_WORDS_MAX} words. A word has at least two letters. */
 function hasMoreWords(path: string, start: number, end: number): boolean {
   let words = 0;
   let letters = 0;
@@ -227,10 +235,10 @@ function hasMoreWords(path: string, start: number, end: number): boolean {
     letters = letterOf(path.charCodeAt(at)) > 0 ? letters + 1 : 0;
     if (letters === 2) words++;
   }
-  return words > UNCALLED_WORDS_MAX;
+  return words > NON_PROGRAM_WORDS_MAX;
 }
 
-/** Words by their first letter, or by their last one. */
+/** Groups words by their first letter (`at` is 0) or by their last one (-1). */
 function byLetter(words: readonly string[], at: 0 | -1): Map<number, string[]> {
   const groups = new Map<number, string[]>();
   for (const word of words) {

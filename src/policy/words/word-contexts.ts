@@ -1,18 +1,18 @@
 /**
- * What a word stands in, and where in the path: each met word of a token list is one bit of a table, position by position, context by
- * context. A condition is a mask of such bits, so that one `&` tells whether it holds.
+ * Bit masks for the position and the context of a word. For each token list, two integers record where its words occur: every position has
+ * a group of six bits there, one for each context. A condition is a mask of such bits, so that one `&` shows whether it holds.
  */
 
-/** Every word of path, route and query has one context. Of those that could be said of it, the last one here counts. */
+/** Every word of a path, a route or a query has exactly one context. If several fit, the highest value counts. */
 export const CONTEXT = {
   none: 0,
-  /** Below a word that announces reading matter where things are done, too (`/support/…`). */
+  /** Below a section that has articles as well as forms (`/support/…`). */
   reading: 1,
-  /** Below a word that announces reading matter and nothing else (`/docs/…`). */
+  /** Below a section that has documentation only (`/docs/…`). */
   documentation: 2,
-  /** Below a word under which every word is a topic (`/reference/…`), or before a text: a sentence, or a word for one (`…/privacy-policy`). */
+  /** Below a section in which every word is a topic (`/reference/…`), or before a text: a sentence, or a segment for one (`…/privacy-policy`). */
   topic: 3,
-  /** A name that somebody chose: behind `/wiki/`, `/tag/` and the like, of a package or a repository, or a word to search for. */
+  /** A freely chosen name: after `/wiki/`, `/tag/` and the like, the name of a package or a repository, or a search term. */
   title: 4,
   /** A file of a source tree (`/blob/main/…`). */
   source: 5,
@@ -20,32 +20,32 @@ export const CONTEXT = {
 
 export type ContextName = Exclude<keyof typeof CONTEXT, 'none'>;
 
-/** How many bits each position has. */
-const WIDTH = 6;
-const ALL = (1 << WIDTH) - 1;
+/** Number of bits for each position: one for each context. */
+const CONTEXT_COUNT = 6;
+const ALL_CONTEXTS = (1 << CONTEXT_COUNT) - 1;
 
-/** Where a word stands: which of two tables has it, and its first bit there. */
+/** The positions that a condition can ask for. `table` selects one of the two integers, `shift` is the position's lowest bit in it. */
 export const POSITION = {
   any: { table: 0, shift: 0 },
-  first: { table: 0, shift: WIDTH },
-  last: { table: 0, shift: 2 * WIDTH },
-  /** Right before a number, a key or an e-mail address that ends the path, or several of them. */
+  first: { table: 0, shift: CONTEXT_COUNT },
+  last: { table: 0, shift: 2 * CONTEXT_COUNT },
+  /** Right before the number, key or e-mail address that ends the path, or before several of them. */
   before_id: { table: 1, shift: 0 },
-  /** At the end of the path, right behind a number or a key. */
-  after_id: { table: 1, shift: WIDTH },
+  /** The last segment, right after a number or a key. */
+  after_id: { table: 1, shift: CONTEXT_COUNT },
   /** The first or the last word of a program's name (`deleteItem.do`). */
-  part: { table: 1, shift: 2 * WIDTH },
-  /** The one segment of the path. */
-  only: { table: 1, shift: 3 * WIDTH },
+  part: { table: 1, shift: 2 * CONTEXT_COUNT },
+  /** The only segment of the path. */
+  only: { table: 1, shift: 3 * CONTEXT_COUNT },
 } as const;
 
 /**
- * The contexts in which a condition counts, as bits: all but titles, source files and those it names with everything that is more so;
- * `evenIn` puts back.
+ * Returns the contexts in which a condition counts, as bits. By default these are all except titles and source files. Each context in
+ * `notIn` is excluded together with all higher ones. `evenIn` adds contexts back.
  */
 export function countingContexts(notIn: readonly ContextName[], evenIn: readonly ContextName[]): number {
-  let bits = ALL;
-  for (const name of [...notIn, 'title'] as const) bits &= (1 << CONTEXT[name]) - 1;
-  for (const name of evenIn) bits |= 1 << CONTEXT[name];
-  return bits;
+  let contexts = ALL_CONTEXTS;
+  for (const name of [...notIn, 'title'] as const) contexts &= (1 << CONTEXT[name]) - 1;
+  for (const name of evenIn) contexts |= 1 << CONTEXT[name];
+  return contexts;
 }

@@ -1,4 +1,15 @@
-/** What host and path of a URL say in the policy's own words: which token lists they touch, where, and in which context. */
+/**
+ * Finds the policy's words in the host and path of a URL: which token lists they are in, at which position and in which context.
+ *
+ * How a path is read, with `/docs/login` as the example:
+ * 1. `PathSegments` splits it into segments: `docs` and `login`.
+ * 2. `TokenIndex` has the token lists of each segment: `docs` is in the list `reading`, `login` in the list `login`.
+ * 3. A segment can set the context of those below it. `docs` announces documentation, so the context of `login` is `documentation`.
+ * 4. `MetWords` has a bit mask for each list, with one bit for each position and context. The mask of the list `login` gets the bits of
+ *    the positions `any` and `last` in the context `documentation`.
+ * 5. Conditions of rules are such masks, too. The rule `login` asks for `any` in the contexts `none` and `reading`: `bits & mask` is 0, so
+ *    that condition does not hold. In `/login` the context is `none`, so it holds, and the rule denies.
+ */
 
 import { DOT } from '../../bytes/ascii.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
@@ -18,7 +29,10 @@ import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 import { CONTEXT, POSITION } from './word-contexts.ts';
 
-/** Token lists of what a site names after itself, and what a word of them means then; its products are named so, too, and stand in none. */
+/**
+ * Token lists that also count beside the site's own name (`myexample`), each with the list that its words then count as. All others are
+ * left out, because sites name their products like that, too.
+ */
 const OWN_NAME_LISTS = {
   login: 'login',
   signup: 'signup',
@@ -35,53 +49,54 @@ const AFTER_ID = 1 << POSITION.after_id.shift;
 const PART = 1 << POSITION.part.shift;
 const ONLY = 1 << POSITION.only.shift;
 
-/** Extensions of programs that servers run with the rest of the path. */
+/** Extensions of programs to which servers pass the rest of the path. */
 const PROGRAM = /^\.(?:php[3-8]?|phtml|aspx?|ashx|cgi|pl|cfm)(?![a-z0-9])/i;
 const UNKNOWN = -1;
-/** So many names before a key are looked at: those that name it, or say whose it is, and what stands before them. */
-const NAMED_MAX = 5;
+/** At most this many segments before a key are examined: those that name the key or its owner, and the one before them. */
+const LOOKBACK_MAX = 5;
 
-/** The words of one URL; filled by a layer, cleared before the next URL. */
+/** The words of one URL. A layer fills it, and clears it before the next URL. */
 export class Words {
   readonly met: MetWords;
-  /** Token lists of the host's first label, where it stands below the registrable domain. */
+  /** Token lists of the host's first label, if that label is below the registrable domain. */
   hostLists: readonly number[] = NO_LISTS;
-  /** The context of the last segment as a file. */
+  /** The context of the last segment when it is read as a file. */
   fileContext: number = CONTEXT.none;
-  /** Where the last segment of the path begins and ends, and its context. */
+  /** Start and end offset of the path's last segment, and its context. */
   #lastStart = 0;
   #lastEnd = 0;
   #lastContext: number = CONTEXT.none;
   readonly #tokens: TokenIndex;
-  /** For each token list whether a condition asks for it in a path. */
+  /** For each token list, 1 if a condition asks for it in a path, or if it is the list of pages for everybody. */
   readonly #wanted: Uint8Array;
   readonly #placeWords: PlaceWords;
   readonly #hostLabels: HostLabels;
   readonly #outline: PathOutline;
   readonly #dates = new DatedFolders();
   readonly #programs: ProgramNames;
-  /** For lists whose words may stand beside the site's own name the list that they then mean. */
+  /** Maps a list to the one that its words count as beside the site's own name. */
   readonly #ownNameLists: ReadonlyMap<number, number>;
   #host = '';
-  /** Whether the host announces help or news, which are no manual. */
+  /** Whether the host announces help or news rather than a manual. */
   #isHelpHost = false;
-  /** For each segment of the path its context; what is behind the last one is old. */
+  /** The context of each segment. Entries after the last segment are stale. */
   readonly #contexts: number[] = [];
-  // What host and segments said of those that follow.
-  /** The context that the places of the host give the last segment, or what stands behind it. */
+  // What the host and earlier segments announce for the segments that follow.
+  /** The context that the host's places give the last segment or what follows it, whichever is higher. */
   #placeContext: number = CONTEXT.none;
-  /** None, reading matter, documentation. */
+  /** `none`, `reading` or `documentation`. */
   #level: number = CONTEXT.none;
   #isTitleNext = false;
   #isTopic = false;
-  /** Segments from this one on are source files; the one before is the branch. */
+  /** Index of the first segment that is a source file; the one before it is the branch. */
   #sourceFrom = 0;
-  /** Where the path begins behind a language, once that was asked: the segment there counts as the first one, too. */
+  /** Offset where the path begins after a language, computed on first use. The segment there counts as the first one, too. */
   #firstStart = UNKNOWN;
 
   /**
-   * `acts`: for each token list whether a condition asks for it in a path; `openPages`: the list of pages for everybody, which is noted as well.
-   * @throws PagegateError policy_invalid, where a list is missing
+   * @param acts for each token list, 1 if a condition asks for it in a path
+   * @param openPages the list of pages for everybody, which is recorded as well
+   * @throws PagegateError policy_invalid, if a list is missing
    */
   constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number) {
     this.#tokens = tokens;
@@ -96,7 +111,7 @@ export class Words {
     this.#ownNameLists = new Map(ownNameLists.map(([from, to]) => [tokens.ordinal(from), tokens.ordinal(to)]));
   }
 
-  /** The context of what would stand behind the path that was read: by its words, or by the places of the host. */
+  /** The context of whatever would follow the path that was read, by its words or by the host's places. */
   get context(): number {
     const isTopic = this.#isTopic || this.#outline.textStart > 0 || this.#outline.hasDictionary;
     return Math.max(isTopic ? CONTEXT.topic : this.#level, this.#placeContext);
@@ -111,13 +126,13 @@ export class Words {
     this.#isHelpHost = false;
   }
 
-  /** Forgets what was met, but not whether it was reading matter. */
+  /** Forgets the words that were met, but keeps the context that host and path announced. */
   forget(): void {
     this.met.clear();
     this.hostLists = NO_LISTS;
   }
 
-  /** Token lists of the value of a parameter that names an act, taken apart. */
+  /** Returns the token lists of a parameter's value that names an act. The value is split like the name of a program. */
   listsOfAct(value: string): readonly number[] {
     return this.#programs.listsOfAct(value);
   }
@@ -133,7 +148,7 @@ export class Words {
     this.#isHelpHost = this.#level === CONTEXT.documentation && !isManual;
   }
 
-  /** Reads a path that only some clients see: what it says of reading matter holds for itself alone. */
+  /** Reads a path that only some clients see. The context that it announces does not apply to what is read later. */
   readPathApart(path: string): void {
     const level = this.#level;
     this.readPath(path, undefined);
@@ -141,38 +156,41 @@ export class Words {
   }
 
   /**
-   * Reads a path, or a fragment that is a route of the page's own, in all its readings. `places` are those of the host. `behind` is called behind
-   * each reading. What all of them say of reading matter holds for what is read later.
+   * Reads a path, or a fragment that is a route of the page's own code, in all its readings. What is read later gets the context that all
+   * of them announce.
+   * @param places the host's places
+   * @param afterReading called after each reading
    */
-  readPath(path: string, places: HostPlaces | undefined, behind?: (segments: PathSegments) => void): void {
+  readPath(path: string, places: HostPlaces | undefined, afterReading?: (segments: PathSegments) => void): void {
     const readings = readingsOf(path, this.#tokens.segments(path));
     if (readings === undefined) {
       this.#readOne(path, places);
-      behind?.(this.#tokens.segments(path));
+      afterReading?.(this.#tokens.segments(path));
       return;
     }
-    const before = this.#level;
-    let least: number = CONTEXT.source;
+    const levelBefore = this.#level;
+    let lowest: number = CONTEXT.source;
     for (const reading of readings) {
-      this.#level = before;
+      this.#level = levelBefore;
       this.#readOne(reading, places);
-      behind?.(this.#tokens.segments(reading));
-      least = Math.min(least, this.#level);
+      afterReading?.(this.#tokens.segments(reading));
+      lowest = Math.min(lowest, this.#level);
     }
-    this.#level = least;
+    this.#level = lowest;
   }
 
   #readOne(path: string, places: HostPlaces | undefined): void {
     const segments = this.#tokens.segments(path);
     const { count, allCount } = segments;
     this.#beginPath(path, count);
-    const given = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
+    const placeContexts = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
     const everywhere = places?.everywhere ?? CONTEXT.none;
-    for (let at = 0; at < count; at++) this.#readSegment(segments, at, given?.[at] ?? everywhere);
-    this.#placeContext = given === undefined ? everywhere : Math.max(given.at(-2) ?? 0, given.at(-1)!);
+    for (let at = 0; at < count; at++) this.#readSegment(segments, at, placeContexts?.[at] ?? everywhere);
+    this.#placeContext =
+      placeContexts === undefined ? everywhere : Math.max(placeContexts.at(-2) ?? 0, placeContexts.at(-1)!);
     if (count > 0) this.#readEnd(segments, count);
     if (allCount === count) return;
-    // Index files are words, too: what stands for a folder is behind it.
+    // Index files are read as words, too. Their context is that of what follows the folder.
     const { context } = this;
     for (let at = count; at < allCount; at++) {
       this.met.beginSegment();
@@ -190,12 +208,12 @@ export class Words {
     this.#isTopic = false;
     this.#sourceFrom = Number.POSITIVE_INFINITY;
     this.#firstStart = UNKNOWN;
-    // A single word is a page of the site itself there, and no article.
+    // On such a host, a single segment is a page of the site itself rather than an article.
     if (this.#isHelpHost && count === 1) this.#level = CONTEXT.reading;
   }
 
-  /** Reads the segment `at`; `given` is the context that its place has. */
-  #readSegment(segments: PathSegments, at: number, given: number): void {
+  /** Reads the segment at index `at`. `placeContext` is the context that the host's places give it. */
+  #readSegment(segments: PathSegments, at: number, placeContext: number): void {
     this.met.beginSegment();
     const { path, count } = segments;
     const start = segments.starts[at]!;
@@ -204,28 +222,28 @@ export class Words {
     const lists = listsAt(segments, at);
     const wasTitleNext = this.#isTitleNext;
     this.#isTitleNext = false;
-    // Nothing stands before a text in the last segment, and nobody asks what a segment is in whose words no rule takes an interest.
-    const isAsked = isAnyIn(lists, this.#wanted);
-    const isAnyNamed = this.#dates.isDated(path, start, end) || wasTitleNext;
-    const isNamed = isAnyNamed || (isAsked && this.#outline.isEntry(at));
-    const isWhole = stop === end || (isNamed && isWritten(path, stop, end));
-    const canBeTitle = isNamed && isWhole && this.#canBeTitle(path, start, end, stop);
-    const forum = isAsked ? forumContext(segments, at) : CONTEXT.none;
+    // Skip the costlier checks if no rule uses this segment's words.
+    const isWanted = isAnyIn(lists, this.#wanted);
+    const isAfterOpener = this.#dates.isDated(path, start, end) || wasTitleNext;
+    const isFreeName = isAfterOpener || (isWanted && this.#outline.isEntry(at));
+    const isWholeName = stop === end || (isFreeName && isWritten(path, stop, end));
+    const canBeTitle = isFreeName && isWholeName && this.#canBeTitle(path, start, end, stop);
+    const forum = isWanted ? forumContext(segments, at) : CONTEXT.none;
     const isTitle = canBeTitle || forum === CONTEXT.title;
-    const context = Math.max(given, forum, this.#contextAt(start, at, isTitle, isAsked, at < count - 1));
+    const context = Math.max(placeContext, forum, this.#contextAt(start, at, isTitle, isWanted, at < count - 1));
     this.#contexts[at] = context;
-    // What a file is does not depend on whether its name is a word: a licensee can add words.
+    // The context of a file must not depend on whether its name is a word, because a licensee can add words.
     this.fileContext =
-      isAsked && at === count - 1
-        ? Math.max(given, this.#contextAt(start, at, isAnyNamed && canBeTitle, false, false))
+      isWanted && at === count - 1
+        ? Math.max(placeContext, this.#contextAt(start, at, isAfterOpener && canBeTitle, false, false))
         : context;
     if (lists.length === 0) return;
-    // Of a program it is the name, and what follows is told to it (`/logout.php/x`).
-    const isEnd = stop < end && at < count - 1 && PROGRAM.test(path.slice(stop, end));
-    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isEnd ? LAST : 0));
-    // A name that somebody chose announces nothing, whatever stands behind it.
-    if (isNamed || context >= CONTEXT.title) {
-      // But what a search is made by may stand behind the search: `/search/label/x`, `/quotes/tag/x`.
+    // A program's name counts as the last segment: the server passes it the rest of the path (`/logout.php/x`).
+    const isProgram = stop < end && at < count - 1 && PROGRAM.test(path.slice(stop, end));
+    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isProgram ? LAST : 0));
+    // A freely chosen name announces nothing about what follows it.
+    if (isFreeName || context >= CONTEXT.title) {
+      // Except that the kind of a search may follow the word for it: `/search/label/x`, `/quotes/tag/x`.
       this.#isTitleNext = wasTitleNext && stop === end && this.#placeWords.means(lists, MEANING.titleOpener);
       return;
     }
@@ -233,8 +251,8 @@ export class Words {
   }
 
   /**
-   * Whether a segment can be a title: not one of a wiki's own pages (`Special:UserLogin`), nor a page with parameters, which has a `=` behind
-   * `stop`.
+   * Whether a segment can be a title. A wiki's own page (`Special:UserLogin`) cannot, and neither can a page with parameters, which has a
+   * `=` after `stop`.
    */
   #canBeTitle(path: string, start: number, end: number, stop: number): boolean {
     const colon = path.slice(start, end).indexOf(':');
@@ -243,11 +261,15 @@ export class Words {
     return !path.slice(stop, end).includes('=');
   }
 
-  #contextAt(start: number, position: number, isTitle: boolean, isAsked: boolean, isBeforeMore: boolean): number {
+  /**
+   * Returns the context of the segment that starts at offset `start`. `isBeforeMore`: whether segments follow it, because only then can it
+   * come before a text or before documentation.
+   */
+  #contextAt(start: number, position: number, isTitle: boolean, isWanted: boolean, isBeforeMore: boolean): number {
     if (position >= this.#sourceFrom) return CONTEXT.source;
     if (isTitle) return CONTEXT.title;
     if (this.#isTopic) return CONTEXT.topic;
-    if (!isAsked) return this.#level;
+    if (!isWanted) return this.#level;
     if ((isBeforeMore && start < this.#outline.textStart) || start > this.#outline.dictionaryEnd) return CONTEXT.topic;
     if (this.#level >= CONTEXT.documentation) return this.#level;
     const isBelowPlace = start > this.#outline.placeEnd;
@@ -256,14 +278,14 @@ export class Words {
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
   }
 
-  /** Notes what a segment says of those that follow. */
+  /** Records what a segment announces for the segments that follow. */
   #notePlace(segments: PathSegments, lists: readonly number[], position: number): void {
     const meaning = this.#placeWords.meaningOf(lists);
     this.#noteLevel(meaning);
     this.#isTitleNext = (meaning & MEANING.titleOpener) !== 0;
     this.#isTopic ||= (meaning & MEANING.topicPlace) !== 0;
-    // A repository has an owner and a name; a language is none of them.
-    if (position >= 2 && (meaning & MEANING.sourceTree) !== 0 && position >= 2 + this.#languages(segments))
+    // An owner and a name come before it, not counting a language.
+    if (position >= 2 && (meaning & MEANING.sourceTree) !== 0 && position >= 2 + this.#languageCount(segments))
       this.#sourceFrom = position + 2;
   }
 
@@ -273,7 +295,7 @@ export class Words {
     if (level > this.#level) this.#level = level;
   }
 
-  /** Reads what is told of the last of `count` names, and of those before it, now that it is known to be the last. */
+  /** Reads the last of `count` segments, now that it is known to be the last: as a program's name, beside the site's own name, and next to a key. */
   #readEnd(segments: PathSegments, count: number): void {
     const { path, starts, ends, stops, bits } = segments;
     const last = count - 1;
@@ -281,9 +303,9 @@ export class Words {
     this.#lastStart = starts[last]!;
     this.#lastEnd = ends[last]!;
     this.#lastContext = this.#contexts[last]!;
-    // A name that is known is not taken apart; words that a licensee adds take nothing from what ships.
+    // A known name is not split. A licensee's own words do not count as known, so that they hide nothing that the shipped lists would find.
     if (!isAnyIn(lists, this.#tokens.shipped)) {
-      // Signs at its end are no part of a name, unless an extension follows.
+      // Trailing punctuation is not part of a name, unless an extension follows.
       const isDotted = path.charCodeAt(stops[last]!) === DOT;
       const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.#lastStart, stops[last]!);
       this.#readProgram(segments, stop, last);
@@ -294,19 +316,19 @@ export class Words {
       if (this.#isFirst(segments, last)) this.#mark(segments, last, ONLY, 1);
       if (last > 0) this.#markAfterKey(segments, last);
     }
-    // Every key has one of the two.
+    // Every key has a digit or an `@`.
     const mayBeKey = count > 1 && (bits[last]! & (SEGMENT_HAS.digit | SEGMENT_HAS.at)) !== 0;
     if (mayBeKey && isKey(path, this.#lastStart, this.#lastEnd)) this.#markBeforeKey(segments, last);
   }
 
-  /** Marks the last word by the name before it. */
+  /** Marks the last segment if a number or a key comes right before it. */
   #markAfterKey(segments: PathSegments, last: number): void {
     const { path, starts, ends } = segments;
     if (isAnyIn(listsAt(segments, last), this.#wanted) && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!))
       this.#mark(segments, last, AFTER_ID, 1);
   }
 
-  /** Whether a segment begins the path: behind a language it does, but where documentation in that language may stand. */
+  /** Whether a segment counts as the first one. After a language it does, except where documentation in that language may be. */
   #isFirst({ path, starts }: PathSegments, at: number): boolean {
     if (at === 0) return true;
     if (this.#contexts[at]! >= CONTEXT.documentation) return false;
@@ -314,19 +336,19 @@ export class Words {
     return starts[at] === this.#firstStart;
   }
 
-  /** How many names at the beginning of the path are a language. */
-  #languages({ path, starts }: PathSegments): number {
+  /** Returns how many segments at the start of the path are a language. */
+  #languageCount({ path, starts }: PathSegments): number {
     if (this.#firstStart === UNKNOWN) this.#firstStart = afterLanguage(path);
     let count = 0;
     while (starts[count]! < this.#firstStart) count++;
     return count;
   }
 
-  /** Marks what stands before the key at `last`: right before it, and before what names the key or says whose it is. */
+  /** Marks segments before the key at index `last`: the one right before it, and the one before those that name the key or its owner. */
   #markBeforeKey(segments: PathSegments, last: number): void {
     const { path, starts, ends } = segments;
     this.#mark(segments, last - 1, BEFORE_ID, 1);
-    const first = Math.max(0, last - NAMED_MAX);
+    const first = Math.max(0, last - LOOKBACK_MAX);
     let before = last - 1;
     for (; before >= first; before--) {
       const lists = listsAt(segments, before);
@@ -353,25 +375,25 @@ export class Words {
     this.#markTakenApart(1, name.parts, PART);
   }
 
-  /** Marks lists that are told of the last segment only when it is taken apart: it was taken for one without words before. */
+  /** Marks lists that only splitting the last segment has revealed. Its context is computed again: before, no rule seemed to use its words. */
   #markTakenApart(table: 0 | 1, lists: readonly number[], positions: number): void {
     if (lists.length === 0) return;
     this.#lastContext = Math.max(this.#lastContext, this.#contextAt(this.#lastStart, -1, false, true, false));
     this.met.mark(table, lists, positions << this.#lastContext);
   }
 
-  /** Marks the lists of a name in its own context. */
+  /** Marks the lists of the segment at index `at`, in its own context. */
   #mark(segments: PathSegments, at: number, positions: number, table: 0 | 1 = 0): void {
     this.met.mark(table, listsAt(segments, at), positions << this.#contexts[at]!);
   }
 }
 
-/** Token lists of a name; of somebody's there are none. */
+/** Returns the token lists of a segment; a person's name has none. */
 function listsAt({ path, starts, lists }: PathSegments, at: number): readonly number[] {
   return isHandleAt(path, starts[at]!) ? NO_LISTS : lists[at]!;
 }
 
-/** Whether somebody's name stands there: behind `@`, and `~` before a user's folder. Two of them open a view of a page (`@@login`). */
+/** Whether the segment is a person's name: after `@`, or after `~` as a user's folder. Two `@` open a view of a page (`@@login`). */
 function isHandleAt(path: string, start: number): boolean {
   const code = path.charCodeAt(start);
   return code === 0x7e || (code === 0x40 && path.charCodeAt(start + 1) !== 0x40);
