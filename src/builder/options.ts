@@ -8,7 +8,7 @@ export const REJECTS_SUFFIX = '.rejects.ndjson';
 export interface BuildOptions {
   /** The folder that contains manifest.json. */
   readonly drop: string;
-  /** Path of the index. An existing index is replaced atomically; any other non-empty file is refused. */
+  /** Path of the index. An existing index or an empty file is replaced atomically; anything else is refused. */
   readonly out: string;
   /** Replaces any regular file at `out`, except files of the drop itself. */
   readonly force?: boolean;
@@ -20,7 +20,7 @@ export interface BuildOptions {
   readonly vocabulary?: VocabularyScope;
   /**
    * File for the rejects as NDJSON, up to the limits on kept rejects. If nothing was rejected, no file is written. The report of an earlier
-   * build is replaced or removed; any other non-empty file is refused.
+   * build or an empty file is replaced or removed; anything else is refused.
    */
   readonly rejectsFile?: string;
   /** Called once, before the work begins. */

@@ -3,7 +3,7 @@
 const BITS_MIN = 2 ** 16;
 const BITS_MAX = 2 ** 29;
 
-/** Ignores ranks above its size. They are rare, because it has a bit for each entry of the drop (up to `BITS_MAX`). */
+/** Ignores ranks above its size. They are rare: it has a bit for each entry of the drop, and no more domains than that can have a rank. */
 export class RankSet {
   readonly words: Int32Array;
 
