@@ -223,9 +223,9 @@ export class RecordDecoder {
       this.#parseLiteral(i, end);
     } else {
       const template = code - URL_CODE.firstTemplate;
-      const own = this.#tables.templateOrigins[type]![template];
-      if (own === undefined) throw new ImpossibleRecord('the template of a page is not in the dictionary');
-      if (own !== INHERITED_ORIGIN) origin = own;
+      const templateOrigin = this.#tables.templateOrigins[type]![template];
+      if (templateOrigin === undefined) throw new ImpossibleRecord('the template of a page is not in the dictionary');
+      if (templateOrigin !== INHERITED_ORIGIN) origin = templateOrigin;
       this.values[i] = template;
     }
     this.kinds[i] = kind;
