@@ -18,9 +18,9 @@ export function checkCountSoFar(part: DropPart, records: number): void {
   if (records > part.records) throw wrongCount(part, `at least ${records}`);
 }
 
-function wrongCount(part: DropPart, got: string): PagegateError {
-  const what = `${part.name}: the manifest says ${counted(part.records, 'line')}, the file has ${got}.`;
-  return new PagegateError('drop_part_records', what, { part: part.name, expected: part.records, got });
+function wrongCount(part: DropPart, actual: string): PagegateError {
+  const what = `${part.name}: the manifest says ${counted(part.records, 'line')}, the file has ${actual}.`;
+  return new PagegateError('drop_part_records', what, { part: part.name, expected: part.records, got: actual });
 }
 
 /** Counts the lines of a part and checks the count. */

@@ -94,17 +94,17 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
   }
   return {
     dataset: text(map, 'dataset'),
-    revision: whole(map, 'revision'),
+    revision: integer(map, 'revision'),
     created: text(map, 'created'),
-    generation: whole(map, 'generation'),
+    generation: integer(map, 'generation'),
     manifestSha256: text(map, 'manifest_sha256'),
     pageTypesComplete: map['page_types_complete'] === true,
-    vocabulary: { name: text(map, 'vocabulary'), version: whole(map, 'vocabulary_version'), pageTypes },
+    vocabulary: { name: text(map, 'vocabulary'), version: integer(map, 'vocabulary_version'), pageTypes },
     iab: { version: text(map, 'iab_version'), names: texts(map, 'iab_categories', 0xffff) },
     filtering: { version: text(map, 'filtering_version'), names: texts(map, 'filtering_categories', 255) },
     unicodeVersion: text(map, 'unicode_version'),
     generator: text(map, 'generator'),
-    maxAnswerSizeBytes: whole(map, 'max_answer_size', ANSWER_MAX_BYTES),
+    maxAnswerSizeBytes: integer(map, 'max_answer_size', ANSWER_MAX_BYTES),
   };
 }
 
@@ -114,7 +114,7 @@ function text(map: Readonly<Record<string, unknown>>, name: string): string {
   return value;
 }
 
-function whole(map: Readonly<Record<string, unknown>>, name: string, most = Number.MAX_SAFE_INTEGER): number {
+function integer(map: Readonly<Record<string, unknown>>, name: string, most = Number.MAX_SAFE_INTEGER): number {
   const value = map[name];
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw new RangeError(`${name} is not a whole number`);
   if ((value as number) > most) throw new RangeError(`${name} is ${value}, at most ${most} is possible`);

@@ -81,7 +81,7 @@ export class RecordWalk {
   }
 
   /**
-   * Skips buckets that another walk has found intact. Returns false if they do not continue where this walk is. It is enough to compare the
+   * Skips buckets that another walk has found intact. Returns false if they do not begin where this walk is. It is enough to compare the
    * base: hashes determine the bucket of a record, so the records of intact buckets are also in hash order across buckets.
    */
   skip({ from, to, base, end, recordCount }: IntactBuckets): boolean {

@@ -86,14 +86,14 @@ export class DictionaryTrainer {
     for (let i = 0; i < originCount; i++) {
       pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? originPages[i]! : -1;
     }
-    let own = 0;
+    let best = 0;
     for (let i = 1; i < originCount; i++) {
-      if (pages[i]! > pages[own]! || (pages[i] === pages[own] && isSmaller(fields, i, own))) own = i;
+      if (pages[i]! > pages[best]! || (pages[i] === pages[best] && isSmaller(fields, i, best))) best = i;
     }
-    return own;
+    return best;
   }
 
-  #countPages(fields: RecordFields, own: number): void {
+  #countPages(fields: RecordFields, ownOrigin: number): void {
     const { view, originStarts, originSizes } = fields;
     const texts = this.#texts;
     const key = this.#key;
@@ -110,7 +110,7 @@ export class DictionaryTrainer {
       const type = fields.pageTypes[i]!;
       const end = fields.pageEnds[i]!;
       const path = fields.pageStarts[i]! + size + fields.domainEnd - fields.domainStart;
-      if (origin === own) {
+      if (origin === ownOrigin) {
         key.take(view, path, end);
         texts.add(ownOriginPaths(type), key);
       } else {
@@ -166,8 +166,10 @@ export class DictionaryTrainer {
 
   #trainOrigins(): string[] {
     const ranked = this.#texts.ranked(ORIGINS, COUNT_MIN).map(([origin]) => origin);
-    const own = [...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS])];
-    return [...new Set([...own, ...ranked])].slice(0, ORIGINS_MAX);
+    const recordOrigins = [
+      ...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS]),
+    ];
+    return [...new Set([...recordOrigins, ...ranked])].slice(0, ORIGINS_MAX);
   }
 
   #trainTemplates(origins: readonly string[]): PathTemplate[][] {
@@ -235,11 +237,11 @@ function isPlainOrigin(source: Uint8Array, start: number, size: number): boolean
   return true;
 }
 
-/** True if origin `one` of the record precedes origin `other` in byte order. */
-function isSmaller({ source, originStarts, originSizes }: RecordFields, one: number, other: number): boolean {
-  const sizes = [originSizes[one]!, originSizes[other]!] as const;
+/** True if origin `a` of the record precedes origin `b` in byte order. */
+function isSmaller({ source, originStarts, originSizes }: RecordFields, a: number, b: number): boolean {
+  const sizes = [originSizes[a]!, originSizes[b]!] as const;
   for (let i = 0; i < sizes[0] && i < sizes[1]; i++) {
-    const difference = source[originStarts[one]! + i]! - source[originStarts[other]! + i]!;
+    const difference = source[originStarts[a]! + i]! - source[originStarts[b]! + i]!;
     if (difference !== 0) return difference < 0;
   }
   return sizes[0] < sizes[1];
