@@ -1,6 +1,6 @@
 /**
- * A build, a straight line: manifest → sample → dictionary → scan (parse, normalize, encode, partition by hash) → sort → write → fsync →
- * verify → rename → report. The same drop gives the same bytes, however many workers there are.
+ * A build runs these steps in order: manifest → sample → dictionary → scan (parse, normalize, encode, partition by hash) → sort → write →
+ * fsync → verify → rename → report. The same drop gives the same bytes, whatever the number of workers.
  */
 import { dirname } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -29,10 +29,10 @@ import { RankSet } from './scan/rank-set.ts';
 import type { BuildWorker, ScanResult } from './worker/worker-messages.ts';
 import { startWorkers } from './worker/worker-pool.ts';
 
-/** Records that the closing verification decodes. */
+/** The final verification decodes about this many records at most. */
 const DECODED_RECORDS_MAX = 1_000_000;
 
-/** What all steps of one build share. */
+/** State that all steps of one build share. */
 interface Build {
   readonly options: BuildOptions;
   readonly manifest: Manifest;
@@ -44,22 +44,22 @@ interface Build {
 }
 
 /**
- * Builds an index from a drop. What is wrong with single lines is in the report. Where it throws, nothing is left behind and an index that
- * was at `out` is untouched.
+ * Builds an index from a drop. Invalid lines do not stop it; the report counts them. If it throws, it leaves no files behind, and an index
+ * that was at `out` is unchanged.
  *
- * @throws PagegateError for what a drop can have wrong as a whole, and for what the machine cannot do: docs/drop-format.md, "What stops a build"
+ * @throws PagegateError if the drop as a whole is invalid, or if the machine cannot complete the build: docs/drop-format.md, "What stops a build"
  */
 export async function buildIndex(options: BuildOptions): Promise<BuildReport> {
-  const made: string[] = [];
+  const createdFolders: string[] = [];
   try {
-    return await prepareAndRun(options, made);
+    return await prepareAndRun(options, createdFolders);
   } catch (error) {
-    removeEmptyFolders(made);
+    removeEmptyFolders(createdFolders);
     throw fromSystem('build_failed', options.out, asPathMistake(error), { noSpaceCode: 'build_no_space' });
   }
 }
 
-async function prepareAndRun(options: BuildOptions, made: string[]): Promise<BuildReport> {
+async function prepareAndRun(options: BuildOptions, createdFolders: string[]): Promise<BuildReport> {
   const { manifest, sha256 } = readManifest(options.drop);
   assertFullDrop(manifest);
   checkParts(options.drop, manifest);
@@ -69,9 +69,9 @@ async function prepareAndRun(options: BuildOptions, made: string[]): Promise<Bui
     throw new PagegateError('build_too_large', what, { records, most: RECORDS_MAX });
   }
   const parts = manifest.files.map(({ name }) => name);
-  const targets = prepareTargets(options, parts, made);
+  const targets = prepareTargets(options, parts, createdFolders);
   const { out, rejects, tempParent } = targets;
-  // The build before may have kept its rejects by default, where this one keeps none.
+  // A killed build may have written its rejects to the default file, even if this build uses another file or none.
   removeLeftovers(tempParent, out, `${out}${REJECTS_SUFFIX}`, ...(rejects === undefined ? [] : [rejects]));
   const tempBytes = await checkSpace(options.drop, manifest, tempParent, dirname(out));
   const workers = workerCount(options.workers);
@@ -96,7 +96,7 @@ async function run(build: Build): Promise<BuildReport> {
   const parts = manifest.files;
   const progress = new SharedArrayBuffer(8 * Math.max(1, draft.workers));
   let writer: IndexWriter | undefined;
-  // All workers start at once: the others are ready when the first one has trained the dictionary.
+  // Start all workers at once, so that the others are ready when the first one has trained the dictionary.
   const workers = await startWorkers(draft.workers, {
     drop,
     tempDir: workspace.path,
@@ -126,7 +126,7 @@ async function run(build: Build): Promise<BuildReport> {
     draft.peakMemoryBytes = build.meter.peakMemoryBytes;
     return draft.finish();
   } catch (error) {
-    // Why it ended is what matters: what fails on the way out is left to the workspace.
+    // Report why the build ended, not what fails during cleanup: the workspace removes what is left.
     await Promise.allSettled(workers.map((worker) => worker.close()));
     try {
       writer?.abort();
@@ -135,14 +135,14 @@ async function run(build: Build): Promise<BuildReport> {
   }
 }
 
-/** The finished index and its rejects get their names; what was at `out` is replaced. The last moment to give up is before it. */
+/** Moves the finished index and its rejects to their final paths and replaces what was at `out`. Until then, the build can be aborted. */
 async function publish({ options, manifest, targets, workspace, draft }: Build, threads: number): Promise<void> {
   const { out, rejects } = targets;
   if (rejects !== undefined) {
     const { path, unfinishedRejects } = workspace;
     draft.rejectsWritten = gatherRejects(path, manifest.files.length, threads, unfinishedRejects);
   }
-  // Without threads, the steps before have held up all signals: those come between two turns.
+  // Without threads, the previous steps blocked the event loop. Pending signals are delivered between two turns of it.
   await nextTurn();
   await nextTurn();
   options.signal?.throwIfAborted();
@@ -153,7 +153,7 @@ async function publish({ options, manifest, targets, workspace, draft }: Build, 
 
 const countRecords = (manifest: Manifest): number => manifest.files.reduce((sum, part) => sum + part.records, 0);
 
-/** The first half: the workers share the parts out among themselves. */
+/** First half: the workers divide the parts among themselves and scan them. */
 async function scan(
   build: Build,
   workers: readonly BuildWorker[],
@@ -179,7 +179,7 @@ async function scan(
   };
 }
 
-/** The second half: the workers arrange runs of buckets, and they are appended in their order. */
+/** Second half: the workers arrange runs of buckets; the runs are appended in order. */
 async function writeRuns(
   build: Build,
   workers: readonly BuildWorker[],
@@ -197,7 +197,7 @@ async function writeRuns(
     (worker, number) => worker.arrange(number),
     ({ run, duplicates }) => {
       writer.append(run);
-      // Given back now, the memory does not wait for the garbage collector.
+      // Free the memory now instead of waiting for the garbage collector.
       for (const { buffer } of [run.buckets, run.payload]) (buffer as ArrayBuffer).transfer(0);
       build.draft.duplicates += duplicates;
       done += 1;
@@ -221,7 +221,10 @@ function metadataOf({ manifest, options, draft }: Build, maxAnswerSizeBytes: num
   };
 }
 
-/** Every checksum and bucket; every record of an index of usual size, of a large one a share: reading them all takes as long as writing them. */
+/**
+ * Checks every checksum and every bucket. Decodes all records of an index of usual size, but only a sample of a large one: decoding all of
+ * them takes as long as writing them.
+ */
 async function verify({ meter, options, draft }: Build, workers: readonly BuildWorker[], path: string): Promise<void> {
   let done = 0;
   let started = false;
@@ -234,7 +237,7 @@ async function verify({ meter, options, draft }: Build, workers: readonly BuildW
   const report = await verifyIndex(path, {
     onProgress,
     decodeEveryNthBucket,
-    // Without threads, or with one, the caller's does it alone.
+    // With fewer than two worker threads, the caller's thread verifies alone.
     workers: 0,
     ...(workers.length > 1 && {
       walkers: (setup: VerifySetup) => workers.map((worker) => (buckets: BucketRange) => worker.walk(setup, buckets)),

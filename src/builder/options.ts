@@ -1,41 +1,41 @@
-/** What a build is told, and what it says before it begins. */
+/** The options of a build, and the plan that it reports before it begins. */
 import type { VocabularyScope } from '../record/vocabulary.ts';
 import type { OnProgress } from './progress.ts';
 
-/** Behind the index's name: where rejects go by default. */
+/** By default, rejects go to a file with the index's name and this suffix. */
 export const REJECTS_SUFFIX = '.rejects.ndjson';
 
 export interface BuildOptions {
-  /** The folder that holds manifest.json. */
+  /** The folder that contains manifest.json. */
   readonly drop: string;
-  /** Where the index goes; an index that is there is replaced in one step, anything else is refused. */
+  /** Path of the index. An existing index or an empty file is replaced atomically; anything else is refused. */
   readonly out: string;
-  /** Replaces whatever file is at `out`, but for those of the drop itself. */
+  /** Replaces any regular file at `out`, except files of the drop itself. */
   readonly force?: boolean;
   readonly generation: number;
-  /** Threads, at most `LIMITS.workers` of them; 0 works in the caller's. Without it, as many as the machine has cores. */
+  /** Number of threads, at most `LIMITS.workers`; 0 works in the caller's thread. Default: the number of cores. */
   readonly workers?: number;
-  /** For temporary files; the output's folder without it. */
+  /** Folder for temporary files. Default: the folder of `out`. */
   readonly tempDir?: string;
   readonly vocabulary?: VocabularyScope;
   /**
-   * Gets the rejects as NDJSON, as far as they are kept; there is no such file where nothing was rejected. The report of an earlier build
-   * is replaced, or removed; anything else that is there is refused.
+   * File for the rejects as NDJSON, up to the limits on kept rejects. If nothing was rejected, no file is written. The report of an earlier
+   * build or an empty file is replaced or removed; anything else is refused.
    */
   readonly rejectsFile?: string;
-  /** Told once, before the work begins. */
+  /** Called once, before the work begins. */
   readonly onStart?: (plan: BuildPlan) => void;
   readonly onProgress?: OnProgress;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a build is about to do. */
+/** What a build is about to do, as `onStart` gets it. */
 export interface BuildPlan {
-  /** Lines that the manifest promises. */
+  /** Number of lines according to the manifest. */
   readonly records: number;
   readonly parts: number;
   readonly workers: number;
-  /** Where temporary files go, and what they may take at most; the index takes about the same again. */
+  /** Folder of the temporary files, and an upper estimate of their size. The index needs about the same space again. */
   readonly tempDir: string;
   readonly tempBytes: number;
 }

@@ -1,4 +1,4 @@
-/** Says now and then how far a build is. */
+/** Reports the progress of a build at regular intervals. */
 import { readFileSync } from 'node:fs';
 import { withCommas } from '../counted.ts';
 import { type Progress, shareOf } from '../progress.ts';
@@ -10,11 +10,11 @@ export interface BuildProgress {
   readonly step: BuildStep;
   readonly done: number;
   readonly total: number;
-  /** In what `done` and `total` count. */
+  /** Unit of `done` and `total`. */
   readonly unit: 'bytes' | 'runs';
   /** Since the step began. */
   readonly elapsedMs: number;
-  /** What is left of this step; undefined as long as nothing can be said. */
+  /** Estimated time until this step ends; undefined as long as nothing is done. */
   readonly leftMs: number | undefined;
 }
 
@@ -22,14 +22,14 @@ export type OnProgress = (progress: BuildProgress) => void;
 
 const STEP_NAMES = { scan: 'reading the drop', write: 'writing the index', verify: 'verifying' } as const;
 
-/** What, how far, how fast, how long yet. */
+/** Describes a report for people: the step, its share done, the rate and the time left. */
 export function describeProgress({ step, done, total, unit, elapsedMs, leftMs }: BuildProgress): Progress {
   const rate = unit === 'bytes' && elapsedMs > 500 ? [`${megabytes((done / elapsedMs) * 1000)}/s`] : [];
   const left = leftMs === undefined || elapsedMs < 500 ? [] : [`${Math.ceil(leftMs / 1000)} s left`];
   return { what: STEP_NAMES[step], share: shareOf(done, total), detail: [...rate, ...left].join('  ') };
 }
 
-/** Bytes as megabytes, with their unit. */
+/** Formats bytes as megabytes, with the unit. */
 export function megabytes(bytes: number): string {
   const digits = bytes < 1e5 ? 3 : bytes < 1e7 ? 1 : 0;
   return `${withCommas(Number((bytes / 1e6).toFixed(digits)))} MB`;
@@ -37,7 +37,7 @@ export function megabytes(bytes: number): string {
 
 const INTERVAL_MS = 200;
 
-/** Memory of this process that is not a file's, in bytes; 0 where the system does not tell. */
+/** Anonymous memory of this process (not backed by files), in bytes; 0 if the system does not report it. */
 function readMemory(): number {
   try {
     const kilobytes = /^RssAnon:\s+([0-9]+) kB/m.exec(readFileSync('/proc/self/status', 'latin1'))?.[1];
@@ -47,14 +47,14 @@ function readMemory(): number {
   }
 }
 
-/** Asks a counter at regular times and hands on what it says; watches memory. */
+/** Reads a counter at regular intervals and reports it as progress; also tracks the peak memory. */
 export class ProgressMeter {
   peakMemoryBytes = 0;
   readonly #onProgress: OnProgress | undefined;
   readonly #watch: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
 
-  /** Watches memory from now on; without `onProgress` it tells nobody. */
+  /** Tracks memory from now on. Without `onProgress` it reports no progress. */
   constructor(onProgress: OnProgress | undefined) {
     this.#onProgress = onProgress;
     const watch = (): void => {
@@ -65,13 +65,13 @@ export class ProgressMeter {
     this.#watch.unref();
   }
 
-  /** Ends all of it. */
+  /** Stops reports and the tracking of memory. */
   close(): void {
     this.stop();
     clearInterval(this.#watch);
   }
 
-  /** Begins a step; the one before ends. */
+  /** Begins a step and ends the previous one. `read` returns how much is done, in the unit of `total`. */
   start(step: BuildStep, total: number, read: () => number): void {
     this.stop();
     const onProgress = this.#onProgress;

@@ -1,4 +1,4 @@
-/** What a build tells when it is done. */
+/** The report of a finished build. */
 import type { Manifest } from '../drop/manifest.ts';
 import type { BuildOptions } from './options.ts';
 import { addCounts, type Counts, sortedCounts } from './scan/counts.ts';
@@ -17,38 +17,38 @@ export interface BuildReport {
   readonly pageTypes: 'complete' | 'partial';
   readonly vocabulary: 'core' | 'full';
   readonly parts: number;
-  /** Lines of the drop that are not blank. */
+  /** Nonblank lines of the drop. */
   readonly lines: number;
   /** Lines that became an entry. */
   readonly entries: number;
-  /** Entries that a later one of the same domain replaced. */
+  /** Entries that were replaced by a later one of the same domain. */
   readonly duplicates: number;
-  /** Records of the index: entries less duplicates. */
+  /** Records of the index: entries minus duplicates. */
   readonly recordCount: number;
   /** Pages of all entries. */
   readonly pages: number;
-  /** Entries whose global rank another entry has, too. */
+  /** Entries whose global rank an entry scanned earlier already had. */
   readonly ranksRepeated: number;
-  /** Lines, pages and facts that were rejected, by reason. */
+  /** Number of rejected lines, pages and facts, by reason. */
   readonly rejects: Counts;
-  /** What was repaired, by name. */
+  /** Number of repairs, by name. */
   readonly repairs: Counts;
-  /** NDJSON with file, line, level, reason and detail; null where nothing was rejected or no file was wanted. */
+  /** Path of the NDJSON file with file, line, level, reason and detail; null if nothing was rejected or no file was requested. */
   readonly rejectsFile: string | null;
   readonly rejectsWritten: number;
   readonly workers: number;
   readonly durationMs: number;
   readonly stepsMs: Readonly<Record<TimedStep, number>>;
-  /** Processor time of all threads. */
+  /** CPU time of all threads. */
   readonly stepsCpuMs: Readonly<Record<TimedStep, number>>;
-  /** What the temporary files could take at most, and what they took. */
+  /** Upper estimate of the size of the temporary files, and their actual size. */
   readonly tempEstimateBytes: number;
   readonly tempUsedBytes: number;
-  /** Largest memory of this process, all threads, as far as it was seen five times a second; without what is cached of files. */
+  /** Peak memory of this process with all its threads, sampled five times a second; without cached files. */
   readonly peakMemoryBytes: number;
 }
 
-/** Gathers the report while the build runs. */
+/** Collects the report while the build runs. */
 export class ReportDraft {
   workers = 0;
   entries = 0;
@@ -71,7 +71,7 @@ export class ReportDraft {
   #pages = 0;
   #ranksRepeated = 0;
 
-  /** The build's clock starts here. */
+  /** Starts the clock of the build. */
   constructor(options: BuildOptions, manifest: Manifest, manifestSha256: string, tempEstimateBytes: number) {
     this.#options = options;
     this.#manifest = manifest;
@@ -79,7 +79,7 @@ export class ReportDraft {
     this.#tempEstimateBytes = tempEstimateBytes;
   }
 
-  /** Runs a step and keeps how long it took. */
+  /** Runs a step and records how long it took. */
   async time<T>(step: TimedStep, run: () => Promise<T>): Promise<T> {
     const begun = performance.now();
     const cpuBegun = process.cpuUsage();
@@ -92,7 +92,7 @@ export class ReportDraft {
     }
   }
 
-  /** Adds what came of a worker's lines. */
+  /** Adds the counts of one worker's scan. */
   addScan(outcome: ScanOutcome): void {
     this.#lines += outcome.records;
     this.entries += outcome.entries;
@@ -102,7 +102,7 @@ export class ReportDraft {
     addCounts(this.#repairs, outcome.repairs);
   }
 
-  /** The report, once everything is set. */
+  /** Returns the report. All public fields must be set by then. */
   finish(): BuildReport {
     const { dataset, revision, created, page_types: pageTypes, files } = this.#manifest;
     return {

@@ -1,4 +1,4 @@
-/** ASCII codes by their names, for texts and bytes that are read sign by sign. */
+/** ASCII codes by name, for code that reads single characters or bytes. */
 
 export const TAB = 0x09;
 export const LINE_FEED = 0x0a;

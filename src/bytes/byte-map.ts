@@ -1,35 +1,35 @@
 /**
- * Byte strings → numbers, looked up without making a string: what a build asks for every URL of every record. Bytes are read four at a
- * time.
+ * A hash map from byte strings to numbers. Lookups create no strings, because a build makes them for every URL of every record. Bytes are
+ * read four at a time.
  */
 import { QUOTE } from './ascii.ts';
 
-/** A key of a map: a tag (any 31-bit number), a text (one byte a character), and what it stands for (from 0). */
+/** An entry of a map. Its key is a tag (any 31-bit integer) and a text (one byte for each character); its value is 0 or greater. */
 export interface ByteMapEntry {
   readonly tag: number;
   readonly text: string;
   readonly value: number;
 }
 
-/** What a map returns for a key that it does not have. */
+/** Returned for a key that the map does not have. */
 export const NOT_FOUND = -1;
-/** Words of a slot: tag, size of the key in bytes (`EMPTY` where there is none), its place among the keys, value. */
+/** Words of a slot: tag, size of the key in bytes (`EMPTY` if the slot is free), its place in `#keys`, value. */
 const SLOT_WORDS = 4;
 const EMPTY = -1;
-/** Keys up to here are hashed and compared without a loop, whose end the machine could only guess. */
+/** Keys up to this size are hashed and compared without a loop, because the processor would often mispredict its end. */
 const SHORT_WORDS = 4;
 const SHORT_BYTES = 4 * SHORT_WORDS;
 
-/** An open-addressed table. */
+/** The map: an open-addressing hash table. */
 export class ByteMap {
   #slots: Int32Array = new Int32Array(16 * SLOT_WORDS).fill(EMPTY);
   #mask = 15;
   #count = 0;
-  /** For each key its hash, then its bytes, padded with zeros to whole words, and to `SHORT_WORDS` at least. */
+  /** For each key, its hash and then its bytes, padded with zeros to whole words and to at least `SHORT_WORDS`. */
   #keys: Int32Array = new Int32Array(256);
   #filled = 0;
 
-  /** If several entries have the same key, the first one counts. */
+  /** If several entries have the same key, uses the first one. */
   constructor(entries: readonly ByteMapEntry[] = []) {
     const key = new ByteKey();
     for (const { tag, text, value } of entries) {
@@ -39,7 +39,7 @@ export class ByteMap {
     }
   }
 
-  /** The value of a key, or `NOT_FOUND`. */
+  /** Returns the value of a key, or `NOT_FOUND`. */
   get(tag: number, key: ByteKey): number {
     const slots = this.#slots;
     const { size } = key;
@@ -51,7 +51,7 @@ export class ByteMap {
     }
   }
 
-  /** Adds a key that is not there yet; returns a place for `textAt`. */
+  /** Adds a key that the map does not have yet. Returns its place, for `textAt`. */
   add(tag: number, key: ByteKey, value: number): number {
     if (2 * (this.#count + 1) > this.#mask + 1) this.#growSlots();
     const words = 1 + Math.max(SHORT_WORDS, (key.size + 3) >>> 2);
@@ -69,7 +69,7 @@ export class ByteMap {
     return place;
   }
 
-  /** The text of the key that was added at that place, of that size. */
+  /** Returns the text of the key at `place`, which `add` returned. `size`: its size in bytes. */
   textAt(place: number, size: number): string {
     let text = '';
     for (let i = 0; i < size; i++) {
@@ -110,11 +110,11 @@ export class ByteMap {
   }
 }
 
-/** A range of bytes that maps are asked for; one object that is filled again for each. */
+/** A range of bytes to look up in maps. One object is reused for many lookups. */
 export class ByteKey {
   size = 0;
   hash = 0;
-  /** The first words, with zeros after the range's end. */
+  /** The first words of the range, with zeros after its end. */
   word0 = 0;
   word1 = 0;
   word2 = 0;
@@ -123,7 +123,7 @@ export class ByteKey {
   #sourceSize = 0;
   #start = 0;
 
-  /** Takes the range `source[start, end)`. */
+  /** Sets the range to `source[start, end)`. */
   take(source: DataView, start: number, end: number): void {
     const size = end - start;
     this.#setRange(source, start, size);
@@ -147,8 +147,8 @@ export class ByteKey {
   }
 
   /**
-   * Takes the string that begins at `start`, up to the first quote before `end`; returns where that is, or -1. What it passes is not looked
-   * at further: a text that a map has holds what the map's makers let into it.
+   * Sets the range to the string from `start` to the first quote before `end`. Returns the offset of that quote, or -1. Does not validate the
+   * characters of the string: if a map has the string, its characters are those of the map's key.
    */
   takeQuoted(source: DataView, start: number, end: number): number {
     if (start + SHORT_BYTES > end) return this.#takeQuotedSlowly(source, start, start, end);
@@ -163,7 +163,7 @@ export class ByteKey {
     if ((quotes0 | quotes1 | quotes2 | quotes3) === 0) {
       return this.#takeQuotedSlowly(source, start, start + SHORT_BYTES, end);
     }
-    // No branch from here on: of each word the bytes before a quote, and none once there was a quote before.
+    // No branches from here on. Masks select the bytes of each word before its first quote, or none if an earlier word has a quote.
     const mask0 = bytesBefore(quotes0);
     const mask1 = bytesBefore(quotes1) & allIfZero(quotes0);
     const mask2 = bytesBefore(quotes2) & allIfZero(quotes0 | quotes1);
@@ -174,7 +174,7 @@ export class ByteKey {
     return start + size;
   }
 
-  /** The same without looking before `from`, for what is long or stands near the end. */
+  /** Like `takeQuoted`, but searches from `from` on. For long strings and for those near the end. */
   #takeQuotedSlowly(source: DataView, start: number, from: number, end: number): number {
     let at = from;
     let quotes = 0;
@@ -193,7 +193,7 @@ export class ByteKey {
   #setRange(source: DataView, start: number, size: number): void {
     this.size = size;
     this.#start = start;
-    // A reference costs more to write than to compare.
+    // Comparing a reference is cheaper than writing it (write barrier).
     if (this.#source === source) return;
     this.#source = source;
     this.#sourceSize = source.byteLength;
@@ -215,7 +215,7 @@ export class ByteKey {
     const source = this.#source;
     const end = this.#start + this.size;
     let { hash } = this;
-    // The last word overlaps the one before.
+    // The last word may overlap the one before.
     for (let at = this.#start + SHORT_BYTES; at < end; at += 4) {
       const value = Math.imul(hash ^ source.getInt32(Math.min(at, end - 4), true), 0x9e3779b1);
       hash = value ^ (value >>> 15);
@@ -223,7 +223,7 @@ export class ByteKey {
     this.hash = hash;
   }
 
-  /** Writes the range as words, the last one filled up with zeros, and at least the first ones. */
+  /** Copies the range as words, padded with zeros to whole words and to at least `SHORT_WORDS`. */
   copyTo(words: Int32Array, start: number): void {
     words[start] = this.word0;
     words[start + 1] = this.word1;
@@ -234,7 +234,7 @@ export class ByteKey {
     for (let at = this.#start + SHORT_BYTES; at < end; at += 4, word++) words[word] = wordUpTo(this.#source, at, end);
   }
 
-  /** Whether what follows the first words is the same as in `keys`, where the key begins at word `start`. */
+  /** True if the bytes after the first words equal those of the key at word `start` of `keys`. */
   hasRest(keys: Int32Array, start: number): boolean {
     const source = this.#source;
     const end = this.#start + this.size;
@@ -245,7 +245,7 @@ export class ByteKey {
   }
 }
 
-/** For each size up to `SHORT_BYTES`, which bytes of the first words belong to a key: to look it up costs less than to guess. */
+/** For each size up to `SHORT_BYTES`, masks of the bytes of the first words that belong to a key. A lookup avoids mispredicted branches. */
 const MASKS = new Int32Array(SHORT_WORDS * (SHORT_BYTES + 1));
 for (let size = 0; size <= SHORT_BYTES; size++) {
   for (let word = 0; word < SHORT_WORDS; word++) {
@@ -254,13 +254,13 @@ for (let size = 0; size <= SHORT_BYTES; size++) {
   }
 }
 
-/** The lowest bit set is the highest bit of the first byte that is a quote; 0 where none is. */
+/** Marks quotes: the lowest bit set is the highest bit of the first byte that is a quote. Returns 0 if there is none. */
 function quotesIn(word: number): number {
   const differences = word ^ 0x22222222;
   return (differences - 0x01010101) & ~differences & 0x80808080;
 }
 
-/** Ones in the bytes below the first one marked. */
+/** Returns a mask of the bytes before the first marked byte. */
 function bytesBefore(marks: number): number {
   return ((marks & -marks) >>> 7) - 1;
 }
@@ -269,7 +269,7 @@ function allIfZero(marks: number): number {
   return ~((marks | -marks) >> 31);
 }
 
-/** How many bytes a mask has. */
+/** Returns the number of bytes in a mask. */
 function bytesOf(mask: number): number {
   return (32 - Math.clz32(mask)) >>> 3;
 }
@@ -278,7 +278,7 @@ function rotate(word: number): number {
   return (word << 15) | (word >>> 17);
 }
 
-/** The bytes from `at` on, zeros from `end` on, as a word. */
+/** Reads the word at `at`, with zeros from `end` on. */
 function wordUpTo(source: DataView, at: number, end: number): number {
   if (at + 4 <= end) return source.getInt32(at, true);
   let word = 0;

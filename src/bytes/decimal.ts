@@ -1,6 +1,6 @@
-/** Numbers as decimal digits, written straight into bytes: the one place that does it. */
+/** Writes numbers as decimal digits, directly into bytes. */
 
-/** Writes hundredths as the shortest decimal, as JSON.stringify would: 4.2, not 4.20. Returns where it ends. */
+/** Writes a number given in hundredths as the shortest decimal, as JSON.stringify would: 4.2, not 4.20. Returns its end. */
 export function writeHundredths(value: number, out: DataView, start: number): number {
   let at = writeDecimal(Math.floor(value / 100), out, start);
   const rest = value % 100;
@@ -11,14 +11,14 @@ export function writeHundredths(value: number, out: DataView, start: number): nu
   return at;
 }
 
-/** How many decimal digits a whole number from 0 has. */
+/** Returns the number of decimal digits of a nonnegative integer. */
 export function decimalSize(value: number): number {
   let digits = 1;
   for (let limit = 10; limit <= value; limit *= 10) digits++;
   return digits;
 }
 
-/** Writes a whole number from 0 at `start`; returns where it ends. */
+/** Writes a nonnegative integer at `start`. Returns its end. */
 export function writeDecimal(value: number, out: DataView, start: number): number {
   const end = start + decimalSize(value);
   let rest = value;

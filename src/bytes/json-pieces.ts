@@ -1,15 +1,15 @@
-/** Pieces of JSON as bytes, written straight into an answer. */
+/** Pieces of JSON as bytes, to copy directly into an answer. */
 
-/** Bytes that copying may read or write past an end: it goes by words of eight. */
+/** Copying may read and write this many bytes past the end, because it copies words of eight bytes. */
 export const COPY_SLACK_BYTES = 7;
 
-/** A text as bytes, with space after it for a whole word. */
+/** A text as bytes, padded so that whole words can be read. */
 export interface Piece {
   readonly view: DataView;
   readonly size: number;
 }
 
-/** The UTF-8 bytes of a text. */
+/** Encodes a text as UTF-8. */
 export function pieceOf(text: string): Piece {
   const bytes = new TextEncoder().encode(text);
   const padded = new Uint8Array(bytes.length + COPY_SLACK_BYTES);
@@ -17,16 +17,16 @@ export function pieceOf(text: string): Piece {
   return { view: new DataView(padded.buffer), size: bytes.length };
 }
 
-/** Copies a piece to `out` at `at`; returns where it ends. */
+/** Copies a piece to `out` at `at`. Returns its end. */
 export function copyPiece(from: Piece, out: DataView, at: number): number {
   return copyRange(from.view, 0, from.size, out, at);
 }
 
 /**
- * Copies `from[start, end)` to `out` at `at`; returns where it ends. It goes by words, which the engine keeps in registers: pieces are short, and
- * what costs is to guess where each ends. Up to seven bytes after the end are overwritten as well. `out` needs space for them.
+ * Copies `from[start, end)` to `out` at `at` and returns its end. It copies words of eight bytes, which the engine keeps in registers: pieces
+ * are short, so most of the cost is mispredicted ends of loops. Overwrites up to seven bytes after the end, for which `out` needs space.
  *
- * @throws RangeError where it has too little
+ * @throws RangeError if `out` has too little space
  */
 export function copyRange(from: DataView, start: number, end: number, out: DataView, at: number): number {
   const size = end - start;

@@ -1,4 +1,4 @@
-/** Checks a delivered drop before anything is made of it: its manifest, read once, the signature over it, and its parts. */
+/** Checks a delivered drop before it is used: the signature over its manifest, the manifest, and the parts. */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
@@ -9,32 +9,33 @@ import { checkParts, type Manifest, parseManifest } from './manifest.ts';
 import { readPart } from './part-reader.ts';
 import { type TrustedKey, verifySignature } from './signature.ts';
 
-/** A drop whose manifest can be believed. */
+/** A drop whose manifest can be trusted. */
 export interface CheckedDrop {
   readonly manifest: Manifest;
   readonly manifestBytes: Buffer;
   readonly manifestSha256: string;
   readonly signature: Buffer | undefined;
-  /** Name of the trusted key that signed it; null where it was accepted unsigned. */
+  /** Name of the trusted key that signed it; null if it was accepted unsigned. */
   readonly signedBy: string | null;
 }
 
 export interface DropCheckOptions {
   readonly drop: string;
   readonly trustedKeys: readonly TrustedKey[];
-  /** Accepts a drop without a signature. One that is there must fit all the same, unless no key is trusted at all. */
+  /** Accepts a drop without a signature. A signature that exists must still be valid, unless there are no trusted keys. */
   readonly unsigned?: boolean;
 }
 
-/** The bytes of a drop's signature file; undefined where it has none. */
+/** Returns the bytes of a drop's signature file; undefined if it has none. */
 export const readSignatureFile = (drop: string): Buffer | undefined =>
   readDropFile(drop, SIGNATURE_FILE, LIMITS.signatureFileBytes.value);
 
 /**
- * Reads the manifest once (every later step believes these bytes and no others), checks the signature over them, then names,
- * kinds and sizes of the parts. What the parts hold is checked by whoever reads them.
+ * Reads the manifest once, and every later step uses only these bytes. Checks the signature over them, then names, kinds and sizes of the
+ * parts. Does not check the contents of the parts: their reader does.
  *
- * @throws PagegateError drop_unsigned, drop_signature_invalid, no_trusted_keys, and what reading a manifest and `checkParts` throw
+ * @throws PagegateError drop_unsigned, drop_signature_invalid, no_trusted_keys, and whatever `readManifestBytes`, `parseManifest` and
+ *   `checkParts` throw
  */
 export function checkDrop(options: DropCheckOptions): CheckedDrop {
   const { drop, trustedKeys, unsigned } = options;
@@ -59,9 +60,9 @@ export interface PartReport {
 }
 
 /**
- * Reads every part to its end: its checksum, that it unpacks within its cap, and how many lines it has.
+ * Reads every part completely. Checks its checksum, its unpacked size and its number of lines.
  *
- * @throws PagegateError drop_part_records, and what `readPart` throws, at the first part that is wrong
+ * @throws PagegateError drop_part_records and whatever `readPart` throws, for the first part that is wrong
  */
 export async function checkPartContents(
   drop: string,

@@ -1,4 +1,4 @@
-/** The small files of a drop, read without trust: whole, or not at all. */
+/** Reads the small files of a drop, which are not trusted, and writes them. */
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -10,11 +10,11 @@ export const MANIFEST_FILE = 'manifest.json';
 export const SIGNATURE_FILE = 'manifest.json.sig';
 
 /**
- * The bytes of a file of a drop; undefined where it has none of that name.
+ * Returns the bytes of a file of a drop; undefined if it does not exist.
  *
- * @throws PagegateError drop_file_kind for a link, a device and whatever else is not a regular file
- * @throws PagegateError drop_too_large
- * @throws PagegateError manifest_missing where it is there and cannot be read
+ * @throws PagegateError drop_file_kind if it is a link, a device or anything else that is not a regular file
+ * @throws PagegateError drop_too_large if it has more than `maxBytes`
+ * @throws PagegateError manifest_missing if it exists but cannot be read
  */
 export function readDropFile(drop: string, name: string, maxBytes: number): Buffer | undefined {
   return readSmallFileIfAny(join(drop, name), {
@@ -27,9 +27,9 @@ export function readDropFile(drop: string, name: string, maxBytes: number): Buff
 }
 
 /**
- * The bytes of a drop's manifest.
+ * Returns the bytes of a drop's manifest.
  *
- * @throws PagegateError manifest_missing where there is none, and what `readDropFile` throws
+ * @throws PagegateError manifest_missing if there is none, and whatever `readDropFile` throws
  */
 export function readManifestBytes(drop: string): Buffer {
   const bytes = readDropFile(drop, MANIFEST_FILE, LIMITS.manifestBytes.value);
@@ -37,7 +37,7 @@ export function readManifestBytes(drop: string): Buffer {
   return bytes;
 }
 
-/** Writes a file of a drop (vendor side), whole or not at all; returns its path. @throws PagegateError drop_not_written */
+/** Writes a file of a drop atomically (vendor side). Returns its path. @throws PagegateError drop_not_written */
 export function writeDropFile(drop: string, name: string, text: string): string {
   const path = join(drop, name);
   try {

@@ -1,13 +1,13 @@
-/** Cuts a stream of bytes into blocks of whole lines, in memory that somebody else gives, so that another thread can take them. */
+/** Splits a stream of bytes into blocks of complete lines, in memory from the caller, so that another thread can read them. */
 import { CARRY_MAX_BYTES } from './line-splitter.ts';
 
 const LF = 0x0a;
-/** Of a line that is longer than a block; it stays one that is too long. */
+/** How much is kept of a line that is longer than a block: enough for the line splitter to recognize it as too long. */
 const KEPT_BYTES = CARRY_MAX_BYTES + 1;
 
-/** Lines that lie one after the other. */
+/** A block of consecutive lines. */
 export interface LineBlock<Space> {
-  /** What they lie in, from its beginning. */
+  /** The memory that holds the lines, from its beginning on. */
   readonly space: Space;
   readonly sizeBytes: number;
   /** Number of the first line, from 1. */
@@ -15,8 +15,8 @@ export interface LineBlock<Space> {
 }
 
 /**
- * Yields the lines of a stream; the last one may lack its line end, and of one that is far too long only the beginning is kept. `reserve`
- * gives the memory of each block, at least twice the size of the longest line; once it is yielded it is not touched any more.
+ * Yields the lines of a stream in blocks. The last line may lack its line end. If a line is far too long, only its beginning is kept.
+ * `reserve` returns the memory of a block, at least twice the size of the longest line. Memory is not used any more after it is yielded.
  */
 export async function* lineBlocks<Space extends { readonly bytes: Buffer }>(
   chunks: AsyncIterable<Buffer>,

@@ -1,22 +1,22 @@
-/** Cuts a stream of bytes into lines without copying them, but for the few that lie across two chunks. */
+/** Splits a stream of bytes into lines. Copies only the few lines that span two chunks. */
 import { LINE_MAX_BYTES } from '../record/entry.ts';
 
-/** Takes lines as they come. */
+/** Receives the lines of a stream in order. */
 export interface LineSink {
-  /** A line without its line end: bytes `start` up to `end` of `buffer`, valid during the call only. `number` counts from 1. */
+  /** Called for the line `buffer[start, end)`, without its line end. The bytes are valid only during the call. `number` counts from 1. */
   line(buffer: Buffer, start: number, end: number, number: number): void;
-  /** A line above `LINE_MAX_BYTES`; its bytes are not kept. */
+  /** Called for a line longer than `LINE_MAX_BYTES`. Its bytes are dropped. */
   overlong(number: number): void;
-  /** Repaired, and counted. */
+  /** Called for each repair of a line, or of the stream. */
   repair(name: 'bom_stripped' | 'crlf' | 'blank_line'): void;
 }
 
 const LF = 0x0a;
 const CR = 0x0d;
-/** A line may begin with a byte order mark, and end with a carriage return, that are not its own. */
+/** Maximum size of a line to keep: with a byte order mark before it and a carriage return after it, which do not count as part of the line. */
 export const CARRY_MAX_BYTES: number = 3 + LINE_MAX_BYTES + 1;
 
-/** Feeds a sink; `push` every chunk, then `end`. */
+/** Passes lines to a sink. Call `push` for every chunk, then `end`. */
 export class LineSplitter {
   readonly #sink: LineSink;
   readonly #carry = Buffer.allocUnsafe(CARRY_MAX_BYTES);
@@ -24,17 +24,17 @@ export class LineSplitter {
   #isOverlong = false;
   #number = 0;
 
-  /** The sink gets the lines while chunks are pushed. */
+  /** @param sink is called during `push` and `end` */
   constructor(sink: LineSink) {
     this.#sink = sink;
   }
 
-  /** Makes this the number of the next line: between two lines, where others were left out. */
+  /** Sets the number of the next line. Call it only between two lines, if lines were left out. */
   skipTo(number: number): void {
     this.#number = number - 1;
   }
 
-  /** The chunk's bytes are not needed any more when this returns. */
+  /** Adds a chunk. The caller may reuse its memory afterwards. */
   push(chunk: Buffer): void {
     let at = 0;
     while (at < chunk.length) {
@@ -51,7 +51,7 @@ export class LineSplitter {
     }
   }
 
-  /** The last line may lack its line end. */
+  /** Call after the last chunk. Passes on the last line if it lacks a line end. */
   end(): void {
     if (this.#carried > 0 || this.#isOverlong) this.#flush();
   }

@@ -1,4 +1,4 @@
-/** The vendor's side: the manifest of a folder of parts. */
+/** The vendor's side: makes the manifest of a folder of parts. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
@@ -12,7 +12,7 @@ import { unpackedChunks } from './unpack/unpack.ts';
 
 const PART_NAME = /\.ndjson(?:\.gz|\.zst)?$/;
 
-/** What a manifest says beside its parts. */
+/** What a manifest contains besides its parts. */
 export interface ManifestFacts {
   readonly dataset: string;
   readonly revision: number;
@@ -24,18 +24,18 @@ export interface ManifestFacts {
   readonly notice?: string;
 }
 
-/** How a manifest is made. */
+/** Options for making a manifest. */
 export interface MakeManifestOptions {
   readonly signal?: AbortSignal | undefined;
-  /** Told the name of each part before it is read. */
+  /** Called with the name of each part before it is read. */
   readonly onPart?: (name: string) => void;
 }
 
 /**
- * Measures one part: size, lines, checksum.
+ * Reads a part and returns its size, number of lines and checksum.
  *
  * @throws PagegateError drop_part_truncated, drop_part_unsupported, drop_part_missing, drop_file_kind
- * @throws PagegateError drop_too_large where it unpacks to more than any reader takes
+ * @throws PagegateError drop_too_large if it unpacks to more than a reader accepts
  */
 export async function describePart(folder: string, name: string, signal?: AbortSignal): Promise<DropPart> {
   let records = 0;
@@ -64,7 +64,7 @@ export async function describePart(folder: string, name: string, signal?: AbortS
   }
 }
 
-/** The text of a manifest. @throws PagegateError manifest_invalid where no reader would take it */
+/** Returns a manifest and its text. @throws PagegateError manifest_invalid if no reader would accept it */
 function textOf(facts: ManifestFacts, files: readonly DropPart[]): { manifest: Manifest; text: string } {
   const manifest: Manifest = {
     format: DROP_FORMAT,
@@ -82,15 +82,15 @@ function textOf(facts: ManifestFacts, files: readonly DropPart[]): { manifest: M
   return { manifest, text };
 }
 
-/** Stands for a part that was not read yet. */
-const unread = (name: string): DropPart => ({ name, bytes: 0, records: 0, sha256: '0'.repeat(64) });
+/** Returns a placeholder for a part that has not been read yet. */
+const placeholderOf = (name: string): DropPart => ({ name, bytes: 0, records: 0, sha256: '0'.repeat(64) });
 
 /**
- * Makes the manifest of a folder: every `*.ndjson`, `*.ndjson.gz`, `*.ndjson.zst` in it, in the order of their names. A manifest that is
- * there is replaced.
+ * Makes the manifest of a folder. It lists every `*.ndjson`, `*.ndjson.gz` and `*.ndjson.zst` file in the order of their names. Replaces an
+ * existing manifest.
  *
- * @throws PagegateError drop_no_parts where the folder has no part or cannot be read, and what describing a part throws
- * @throws PagegateError manifest_invalid where no reader would take it, before anything is read; nothing is written
+ * @throws PagegateError drop_no_parts if the folder has no parts or cannot be read, and whatever `describePart` throws
+ * @throws PagegateError manifest_invalid if no reader would accept it. Invalid facts are found before any part is read. Then nothing is written
  * @throws PagegateError drop_not_written
  */
 export async function makeManifest(
@@ -99,8 +99,8 @@ export async function makeManifest(
   options: MakeManifestOptions = {},
 ): Promise<Manifest> {
   const names = partNames(folder);
-  // To read the parts may take hours.
-  textOf(facts, names.map(unread));
+  // Check the facts first, because reading the parts may take hours.
+  textOf(facts, names.map(placeholderOf));
   const files: DropPart[] = [];
   for (const name of names) {
     options.onPart?.(name);

@@ -1,4 +1,4 @@
-/** `manifest.json` of a drop: read without trust, checked against data/schema/manifest.schema.json. */
+/** `manifest.json` of a drop, which is not trusted: checked against data/schema/manifest.schema.json. */
 import { createHash } from 'node:crypto';
 import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ export interface DropPart {
   readonly name: string;
   /** Size as delivered. */
   readonly bytes: number;
-  /** Lines that are not blank. */
+  /** Number of lines that are not blank. */
   readonly records: number;
   /** SHA-256 of the file as delivered, in lower-case hexadecimal. */
   readonly sha256: string;
@@ -39,7 +39,7 @@ export interface Manifest {
   readonly files: readonly DropPart[];
 }
 
-/** A manifest and what identifies it. */
+/** A manifest and its hash, which identifies it. */
 export interface ManifestFile {
   readonly manifest: Manifest;
   /** SHA-256 of the manifest's bytes, lower-case hexadecimal. */
@@ -55,9 +55,9 @@ const validate = ajv.compile<Manifest>(
 /**
  * Parses a manifest's bytes.
  *
- * @throws PagegateError manifest_invalid (what is wrong, and where)
- * @throws PagegateError drop_file_name for two parts of one name
- * @throws PagegateError drop_vocabulary where the drop is for a vocabulary that this program does not know
+ * @throws PagegateError manifest_invalid, with the problem and its place
+ * @throws PagegateError drop_file_name if two parts have the same name
+ * @throws PagegateError drop_vocabulary if the drop is for a vocabulary that this program does not know
  */
 export function parseManifest(bytes: Uint8Array): Manifest {
   const value = parseDocument(bytes, 'manifest_invalid', MANIFEST_FILE);
@@ -70,11 +70,11 @@ export function parseManifest(bytes: Uint8Array): Manifest {
     const what = `created must be a time like 2026-11-21T00:00:00Z; got "${value.created}".`;
     throw new PagegateError('manifest_invalid', what, { place: '/created' });
   }
-  const seen = new Set<string>();
+  const partNames = new Set<string>();
   for (const [i, part] of value.files.entries()) {
     const { name, bytes, records } = part;
-    if (seen.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });
-    seen.add(name);
+    if (partNames.has(name)) throw new PagegateError('drop_file_name', `${name} is listed twice.`, { file: name });
+    partNames.add(name);
     if (records <= recordsMax(part)) continue;
     const place = `/files/${i}/records`;
     const what = `files[${i}].records: ${counted(records, 'line')} cannot be in the ${counted(bytes, 'byte')} of ${name}, at most ${recordsMax(part)} can.`;
@@ -89,14 +89,14 @@ export function parseManifest(bytes: Uint8Array): Manifest {
 }
 
 /**
- * Whether a text that keeps the schema's format is a time that everybody reads alike: the format also takes a blank for the T in print,
- * zones without a colon, and a second 60 that no calendar here can reckon with.
+ * True if a text that the schema accepts is an unambiguous time. The schema's format also accepts a space instead of the T, zones without a
+ * colon, and a second 60, which JavaScript's `Date` cannot represent.
  */
 function isTime(text: string): boolean {
   return /^.{10}T.*(?:Z|[+-]\d{2}:\d{2})$/i.test(text) && !Number.isNaN(Date.parse(text));
 }
 
-/** @throws PagegateError drop_kind for a drop that holds changes only */
+/** @throws PagegateError drop_kind if the drop contains only changes */
 export function assertFullDrop({ kind }: Manifest): void {
   if (kind !== 'full') throw new PagegateError('drop_kind', `This one is of kind "${kind}".`);
 }
@@ -104,7 +104,7 @@ export function assertFullDrop({ kind }: Manifest): void {
 /**
  * Reads and parses the manifest of a drop.
  *
- * @throws PagegateError as `readManifestBytes` and `parseManifest` do
+ * @throws PagegateError whatever `readManifestBytes` and `parseManifest` throw
  */
 export function readManifest(drop: string): ManifestFile {
   const bytes = readManifestBytes(drop);
@@ -114,7 +114,7 @@ export function readManifest(drop: string): ManifestFile {
 /**
  * Checks names, kinds and sizes of all parts without reading them.
  *
- * @throws PagegateError drop_part_missing, drop_file_kind, drop_part_size at the first that is not as the manifest says
+ * @throws PagegateError drop_part_missing, drop_file_kind, drop_part_size for the first part that differs from the manifest
  */
 export function checkParts(drop: string, manifest: Manifest): void {
   for (const part of manifest.files) {

@@ -1,4 +1,4 @@
-/** Reads a part of a drop as a stream of unpacked bytes, whatever it is packed with, and holds it to what the manifest says. */
+/** Reads a part of a drop as a stream of unpacked bytes, with any compression, and checks it against the manifest. */
 import { join } from 'node:path';
 import { messageOf, PagegateError } from '../errors.ts';
 import type { DropPart } from './manifest.ts';
@@ -9,7 +9,7 @@ import { isPacked, UnpackError, unpackedChunks } from './unpack/unpack.ts';
 export type { PartReadOptions } from './unpack/part-source.ts';
 export { isPacked } from './unpack/unpack.ts';
 
-/** What an unpacker's problem is called. */
+/** The error code for each problem of unpacking. */
 const UNPACK_CODES = {
   damaged: 'drop_part_truncated',
   unsupported: 'drop_part_unsupported',
@@ -17,20 +17,20 @@ const UNPACK_CODES = {
 } as const;
 
 /**
- * Yields the unpacked bytes of a part in chunks; each is valid until the next one is asked for.
+ * Yields the unpacked bytes of a part in chunks. Each chunk is valid until the next one is requested.
  *
- * @throws PagegateError drop_part_truncated where it cannot be unpacked to its end
- * @throws PagegateError drop_part_unsupported where it is packed as this program cannot unpack
- * @throws PagegateError drop_too_large where it unpacks to more than its records can need, or has too many frames
- * @throws PagegateError drop_part_size where a plain one has grown since its size was checked
- * @throws PagegateError drop_part_checksum at its end
- * @throws PagegateError drop_part_missing, drop_file_kind where it cannot be read
+ * @throws PagegateError drop_part_truncated if it cannot be unpacked to its end
+ * @throws PagegateError drop_part_unsupported if this program cannot unpack its form of compression
+ * @throws PagegateError drop_too_large if it unpacks to more than its records can need, or has too many frames
+ * @throws PagegateError drop_part_size if an uncompressed part has grown since its size was checked
+ * @throws PagegateError drop_part_checksum after the last chunk
+ * @throws PagegateError drop_part_missing, drop_file_kind if it cannot be read
  */
 export async function* readPart(drop: string, part: DropPart, options?: PartReadOptions): AsyncGenerator<Buffer> {
   const cap = unpackedMaxBytes(part);
   let source: PartSource | undefined;
   let sizeBytes = 0;
-  let got = '';
+  let sha256 = '';
   try {
     const opened = new PartSource(join(drop, part.name), options);
     source = opened;
@@ -39,16 +39,16 @@ export async function* readPart(drop: string, part: DropPart, options?: PartRead
       checkUnpackedSize(part, sizeBytes, cap);
       yield chunk;
     }
-    got = source.digest();
+    sha256 = source.digest();
   } catch (error) {
     throw partFailure(part.name, error);
   } finally {
     source?.close();
   }
-  checkSum(part, got);
+  verifyChecksum(part, sha256);
 }
 
-/** What reading a part failed with, by the codes that `readPart` lists. */
+/** Converts an error while reading a part to an error with one of the codes of `readPart`. */
 export function partFailure(name: string, error: unknown): unknown {
   if (error instanceof PagegateError) return error;
   const reason = messageOf(error);
@@ -57,7 +57,7 @@ export function partFailure(name: string, error: unknown): unknown {
 }
 
 /**
- * Holds what was unpacked so far to what the part may unpack to.
+ * Checks that the bytes unpacked so far do not exceed the maximum for the part.
  *
  * @throws PagegateError drop_too_large, drop_part_size
  */
@@ -74,8 +74,8 @@ function tooLarge(part: DropPart, cap: number): PagegateError {
   return new PagegateError('drop_too_large', what, { part: part.name });
 }
 
-function checkSum(part: DropPart, got: string): void {
-  if (got === part.sha256) return;
-  const what = `${part.name}: the manifest says ${part.sha256}, the file has ${got}.`;
-  throw new PagegateError('drop_part_checksum', what, { part: part.name, expected: part.sha256, got });
+function verifyChecksum(part: DropPart, actual: string): void {
+  if (actual === part.sha256) return;
+  const what = `${part.name}: the manifest says ${part.sha256}, the file has ${actual}.`;
+  throw new PagegateError('drop_part_checksum', what, { part: part.name, expected: part.sha256, got: actual });
 }

@@ -1,4 +1,4 @@
-/** The vendor's side: the signature over the manifest of a finished drop. */
+/** The vendor's side: signs the manifest of a finished drop. */
 import type { KeyObject } from 'node:crypto';
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
@@ -10,7 +10,7 @@ import { signatureFileProblem, signManifest } from './signature.ts';
 /**
  * Reads an Ed25519 private key (PEM, PKCS #8).
  *
- * @throws PagegateError signing_key_invalid; its message never holds a part of the key
+ * @throws PagegateError signing_key_invalid. Its message never contains any part of the key
  */
 export function readSigningKey(path: string, pem: string): KeyObject {
   try {
@@ -21,11 +21,11 @@ export function readSigningKey(path: string, pem: string): KeyObject {
 }
 
 /**
- * Signs the manifest bytes that were checked and writes `manifest.json.sig`; with `add`, beside the signatures that are
- * already there. Returns the file's path.
+ * Signs the bytes of a checked manifest and writes `manifest.json.sig`. With `add`, it keeps the existing signatures. Returns the path of the
+ * file.
  *
- * @throws PagegateError drop_signature_file where nobody could read the result, as the file that is there is no signature file or is full;
- *   it stays as it is
+ * @throws PagegateError drop_signature_file if the result would be invalid, because the existing file is not a signature file or is full.
+ *   The file is then unchanged
  * @throws PagegateError drop_not_written
  */
 export function writeSignature(drop: string, manifestBytes: Uint8Array, key: KeyObject, add: boolean): string {

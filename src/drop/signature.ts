@@ -1,18 +1,18 @@
 /**
- * Detached signatures over a drop's manifest: `manifest.json.sig` holds one line for each signature, the base64 of the 64 raw
- * bytes of Ed25519 over the exact bytes of `manifest.json`. Any tool that knows Ed25519 can make and check it.
+ * Detached signatures over a drop's manifest. `manifest.json.sig` has one line for each signature: the base64 of the 64 raw bytes of an
+ * Ed25519 signature over the exact bytes of `manifest.json`. Any tool that supports Ed25519 can create and check it.
  */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import { parseEd25519Key } from '../platform/ed25519.ts';
 
-/** More than one signature allows a vendor to change keys; more than a few are no signature file. */
+/** Several signatures allow a vendor to change keys. A file with more than this many is not accepted as a signature file. */
 const SIGNATURES_MAX = LIMITS.signatures.value;
 const SIGNATURE_SIZE_BYTES = 64;
 const SIGNATURE_LINE = /^[A-Za-z0-9+/]{86}==$/;
 
-/** A public key that drops may be signed with, and the operator's name for it. */
+/** A public key that the operator trusts to sign drops, and the operator's name for it. */
 export interface TrustedKey {
   readonly name: string;
   readonly key: KeyObject;
@@ -31,7 +31,7 @@ export function parseTrustedKey(name: string, pem: string): TrustedKey {
   }
 }
 
-/** The line to put into a signature file. */
+/** Signs a manifest and returns the line for the signature file. */
 export function signManifest(manifest: Uint8Array, privateKey: KeyObject): string {
   return `${sign(null, manifest, privateKey).toString('base64')}\n`;
 }
@@ -41,7 +41,7 @@ const linesOf = (text: string): string[] => text.split('\n').filter((line) => li
 const isSignature = (line: string): boolean =>
   SIGNATURE_LINE.test(line) && Buffer.from(line, 'base64').length === SIGNATURE_SIZE_BYTES;
 
-/** Why a text is no signature file; undefined where it is one. */
+/** Returns why a text is not a valid signature file; undefined if it is valid. */
 export function signatureFileProblem(text: string): string | undefined {
   const lines = linesOf(text);
   if (lines.length === 0) return 'it is empty';
@@ -58,9 +58,9 @@ function parseSignatures(text: string): Buffer[] {
 }
 
 /**
- * Checks a signature file against the trusted keys and returns the name of the key that fits.
+ * Checks a signature file with the trusted keys. Returns the name of the key that made one of the signatures.
  *
- * @throws PagegateError drop_signature_invalid where none does: the manifest was changed, or somebody else signed it
+ * @throws PagegateError drop_signature_invalid if no key did: the manifest was changed, or signed with another key
  * @throws PagegateError no_trusted_keys
  */
 export function verifySignature(manifest: Uint8Array, signatureFile: string, trusted: readonly TrustedKey[]): string {

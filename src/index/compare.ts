@@ -1,14 +1,14 @@
-/** Two indexes side by side, record by record: both are sorted by hash, so that one pass over each is enough. */
+/** Compares two indexes record by record. Both are sorted by hash, so one pass over each is enough. */
 import type { IndexScan } from './read-all.ts';
 
-/** What became of a domain. */
+/** A difference between the indexes: a domain that was added, removed or changed. */
 export type Change = { readonly kind: 'added' | 'removed'; readonly domain: string } | ChangedRecord;
 
-/** A domain that both have, with facts that differ. */
+/** A domain in both indexes whose records differ. */
 export interface ChangedRecord {
   readonly kind: 'changed';
   readonly domain: string;
-  /** Names of the fields that differ, page types as `page_types.login`. */
+  /** Names of the fields that differ; a page type as `page_types.login`. */
   readonly fields: readonly string[];
 }
 
@@ -17,12 +17,12 @@ interface Item {
   readonly hashA: number;
   readonly hashB: number;
   readonly domain: string;
-  /** JSON, the same bytes for the same facts. */
+  /** JSON. Records with the same facts give the same bytes. */
   readonly entry: Buffer;
 }
 
 /**
- * Yields what changed from `before` to `after`, in hash order; `undefined` now and then, so that the caller can pause.
+ * Yields the changes from `before` to `after` in hash order. From time to time it yields `undefined`, so that the caller can pause.
  *
  * @throws PagegateError record_corrupt, index_changed
  */
@@ -49,17 +49,17 @@ export function* compareIndexes(before: IndexScan, after: IndexScan): Generator<
 }
 
 function* compareGroups(a: readonly Item[], b: readonly Item[]): Generator<Change> {
-  const others = new Map(b.map((item) => [item.domain, item]));
+  const unmatched = new Map(b.map((item) => [item.domain, item]));
   for (const { domain, entry } of a) {
-    const other = others.get(domain);
-    others.delete(domain);
-    if (other === undefined) yield { kind: 'removed', domain };
-    else if (!entry.equals(other.entry)) yield { kind: 'changed', domain, fields: changedFields(entry, other.entry) };
+    const match = unmatched.get(domain);
+    unmatched.delete(domain);
+    if (match === undefined) yield { kind: 'removed', domain };
+    else if (!entry.equals(match.entry)) yield { kind: 'changed', domain, fields: changedFields(entry, match.entry) };
   }
-  for (const domain of others.keys()) yield { kind: 'added', domain };
+  for (const domain of unmatched.keys()) yield { kind: 'added', domain };
 }
 
-/** Fields of an entry, each page type for itself, with their values as text. */
+/** Maps each field of an entry, and each page type, to its value as text. */
 function fieldsOf(entry: Buffer): ReadonlyMap<string, string> {
   const { page_types: pages, ...facts } = JSON.parse(entry.toString('utf8')) as {
     readonly page_types: Readonly<Record<string, string>>;
@@ -76,7 +76,7 @@ function changedFields(before: Buffer, after: Buffer): string[] {
   return [...new Set([...a.keys(), ...b.keys()])].filter((name) => a.get(name) !== b.get(name));
 }
 
-/** Records of equal hashes together: nearly always one. */
+/** Yields groups of records with equal hashes. Nearly every group is a single record. */
 function* groupsOf(scan: IndexScan): Generator<readonly Item[], undefined> {
   let group: Item[] = [];
   for (const item of itemsOf(scan)) {

@@ -1,6 +1,6 @@
 /**
- * Reads all records of an index, in the order of the file. It reads with calls and not through a mapping: a file that is cut meanwhile ends
- * it with an error.
+ * Reads all records of an index in the order of the file. It uses read calls instead of a memory mapping: if the file is truncated
+ * meanwhile, the result is an error and not a crash.
  */
 import { PagegateError } from '../errors.ts';
 import type { DomainRecord } from '../record/types.ts';
@@ -26,9 +26,9 @@ import { ImpossibleRecord, RecordDecoder, type RecordParts } from './read/record
 import { RecordRenderer } from './read/record-renderer.ts';
 
 /**
- * Opens an index file to be read from front to back.
+ * Opens an index file to read it from beginning to end.
  *
- * @throws PagegateError as `openIndex` does, but for mapping_failed
+ * @throws PagegateError the same as `openIndex`, except mapping_failed
  */
 export function openScan(path: string, options: ScanOptions = {}): IndexScan {
   const file = new IndexFile(path);
@@ -40,24 +40,24 @@ export function openScan(path: string, options: ScanOptions = {}): IndexScan {
   }
 }
 
-/** How an index is scanned. */
+/** Options of a scan. */
 export interface ScanOptions {
-  /** Read of the records at once; a mebibyte without it, which is best where all of them are read. */
+  /** How much of the payload is read at once. Default: one mebibyte, which is best if all records are read. */
   readonly payloadChunkBytes?: number;
 }
 
-/** Goes through the buckets, and through the records of each, one after the other. */
+/** Iterates over the buckets of an index, and over the records of each bucket. */
 export class IndexScan {
   readonly info: IndexInfo;
-  /** The sections and where they lie. */
+  /** The sections with their offsets and sizes. */
   readonly sections: Readonly<Record<SectionName, Section>>;
-  /** Number of the bucket, and of its records. */
+  /** Number of the current bucket, and how many records it has. */
   bucket = -1;
   count = 0;
-  /** Both hashes of the record's domain: the order of the file. */
+  /** Both hashes of the current record's domain. The file is sorted by them. */
   hashA = 0;
   hashB = 0;
-  /** Where the record lies, from the beginning of the file, and its size there, in bytes. */
+  /** Offset of the current record in the file, and its stored size in bytes. */
   recordOffset = 0;
   recordSizeBytes = 0;
   readonly #close: () => void;
@@ -67,15 +67,16 @@ export class IndexScan {
   readonly #payloadSize: number;
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
-  /** Fingerprints and length codes of the bucket's records, and where the next one begins. */
+  /** Fingerprints and length codes of the bucket's records. */
   readonly #fingerprints: Uint8Array = new Uint8Array(256);
   readonly #lengths: Uint8Array = new Uint8Array(256);
+  /** Payload offset and position in the bucket of the next record. */
   #offset = 0;
   #next = 0;
   #out: Uint8Array = new Uint8Array(0);
   #outView: DataView = new DataView(this.#out.buffer);
 
-  /** Over a source that somebody else opened; `close` is what ends it. */
+  /** Scans a source that the caller has opened. `close` is called to close it. */
   constructor(source: IndexSource, close: () => void = () => {}, options: ScanOptions = {}) {
     const header = readHeader(source);
     const tables = readTables(source, header);
@@ -92,7 +93,7 @@ export class IndexScan {
   }
 
   /**
-   * Goes to the next bucket, before its first record; false after the last one.
+   * Advances to the next bucket, before its first record. Returns false after the last one.
    *
    * @throws PagegateError record_corrupt, index_changed
    */
@@ -131,7 +132,7 @@ export class IndexScan {
   }
 
   /**
-   * Goes to the next record of the bucket; false after the last one.
+   * Advances to the next record of the bucket. Returns false after the last one.
    *
    * @throws PagegateError record_corrupt, index_changed
    */
@@ -170,7 +171,7 @@ export class IndexScan {
     return this.#renderer.domainText();
   }
 
-  /** Sizes of the record's parts in bytes, the CRC-8 not counted. */
+  /** Sizes of the record's parts in bytes, without the CRC-8. */
   get parts(): RecordParts {
     return { ...this.#decoder.parts };
   }
@@ -179,19 +180,19 @@ export class IndexScan {
     return this.#decoder.pageCount;
   }
 
-  /** Size of the record's answer in bytes of JSON, head and tail together. */
+  /** Size of the record's answer (head and tail) as JSON, in bytes. */
   get answerSizeBytes(): number {
     return this.#renderer.answerSize();
   }
 
-  /** The record as an object. */
+  /** Returns the record as an object. */
   decode(): DomainRecord {
     return this.#renderer.toObject();
   }
 
-  /** Writes the record as an entry of a drop, without a line end; returns where it ends. `out` needs `info.maxAnswerSizeBytes`. */
+  /** Writes the record as an entry of a drop, without a line end, and returns its end. `out` needs space for `info.maxAnswerSizeBytes`. */
   writeEntry(out: Uint8Array, at: number): number {
-    // Callers write into the same buffer again and again, so its view is kept.
+    // Callers reuse the same buffer, so keep its view.
     if (out !== this.#out) {
       this.#out = out;
       this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
@@ -204,7 +205,7 @@ export class IndexScan {
     }
   }
 
-  /** Ends the reading. Safe to call twice. */
+  /** Closes the source. Safe to call twice. */
   close(): void {
     this.#close();
   }

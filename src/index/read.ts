@@ -1,6 +1,6 @@
 /**
- * Looks up keys in an index. A miss reads one bucket of the directory, a hit that bucket and the record. Whatever is read is checked
- * first: the bucket's checksum, the bounds of the record, its CRC-8, and (before anything is rendered) its whole structure.
+ * Looks up keys in an index. A miss reads one bucket of the directory. A hit reads that bucket and the record. Everything is checked before
+ * it is used: the bucket's checksum, the bounds of the record, its CRC-8, and its structure before anything is rendered.
  */
 import { PagegateError } from '../errors.ts';
 import type { DomainRecord, PageFilter, PageUrl } from '../record/types.ts';
@@ -32,23 +32,23 @@ export { isIndexFile } from './read/index-file.ts';
 export type { IndexInfo } from './read/index-info.ts';
 export { bytesOfBuffer } from './read/index-source.ts';
 
-/** What `find` returns for a key that the index does not have. */
+/** Returned by `find` for a key that the index does not have. */
 export const NO_RECORD = -1;
-/** A record of one index: where it begins in the payload × 256 + its length code. Only good for the index that gave it. */
+/** A record of one index: its payload offset × 256 + its length code. Valid only for the index that returned it. */
 export type RecordHandle = number;
 
-/** How an index is opened. */
+/** Options for opening an index. */
 export interface OpenIndexOptions {
-  /** False leaves it to the kernel to read ahead, as for a file that is read from front to back; lookups want it true, the default. */
+  /** True (the default) tells the kernel that reads are scattered, as lookups are. False lets it read ahead, as for a sequential read. */
   readonly randomReads?: boolean;
 }
 
 /**
- * Opens an index: checks the file, its header and the small sections, which takes the same time whatever the number of records.
+ * Opens an index. Checks the file, its header and the small sections. The time does not depend on the number of records.
  *
- * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode: what lies there cannot be used
- * @throws PagegateError index_not_recognized, index_newer_version, index_older_version, index_corrupt: it is not an intact index of this format
- * @throws PagegateError index_changed where the file is written to just now
+ * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode if the file cannot be used
+ * @throws PagegateError index_not_recognized, index_newer_version, index_older_version, index_corrupt if it is not an intact index of this format
+ * @throws PagegateError index_changed if the file is modified meanwhile
  * @throws PagegateError mapping_failed
  */
 export function openIndex(path: string, { randomReads = true }: OpenIndexOptions = {}): Index {
@@ -67,13 +67,13 @@ export function openIndex(path: string, { randomReads = true }: OpenIndexOptions
   }
 }
 
-/** The same over bytes that somebody else opened. */
+/** Opens an index over bytes that the caller has opened. */
 export function openIndexBytes(bytes: IndexBytes): Index {
   const header = readHeader(bytes);
   return new Index(bytes, header, readTables(bytes, header));
 }
 
-/** An open index. Not shared between threads: each opens its own, which costs milliseconds and no memory. */
+/** An open index. Threads do not share it: each opens its own. That takes milliseconds and little memory, because the file is mapped. */
 export class Index {
   readonly info: IndexInfo;
   readonly #bytes: IndexBytes;
@@ -85,22 +85,22 @@ export class Index {
   #payload: PayloadWindows;
   readonly #domainSymbols: SymbolTable;
   readonly #key = new HashedKey();
-  /** The domain of a record that is not the key's. */
+  /** The domain of a record with another key. */
   readonly #other = new HashedKey();
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
-  /** The record that `find` found last, and what its CRC-8 begins with. */
+  /** The last record that `find` found, and the seed of its CRC-8. */
   #found: RecordHandle = NO_RECORD;
   #foundSeed = 0;
-  /** The record that the decoder holds. */
+  /** The record that the decoder has parsed. */
   #parsed: RecordHandle = NO_RECORD;
-  /** The record whose head was written last. */
+  /** The record whose head was last written. */
   #headOf: RecordHandle = NO_RECORD;
   #out: Uint8Array = new Uint8Array(0);
   #outView: DataView = new DataView(this.#out.buffer);
   #isOpen = true;
 
-  /** Over bytes whose header and small sections were read; `openIndex` does it all. */
+  /** For bytes whose header and small sections have been read. `openIndex` does all of it. */
   constructor(bytes: IndexBytes, header: Header, tables: RenderTables) {
     const { dictionary, directory, payload, metadata } = header.sections;
     this.info = infoOf(bytes, header, tables.metadata);
@@ -121,9 +121,9 @@ export class Index {
   }
 
   /**
-   * The record of a key (a canonical domain), or NO_RECORD.
+   * Returns the record of a key (a canonical domain), or NO_RECORD.
    *
-   * @throws PagegateError record_corrupt where what it has to read is damaged, or belongs to another place or another file
+   * @throws PagegateError record_corrupt if the bytes that it reads are damaged, or belong to another place or another file
    * @throws PagegateError index_closed
    */
   find(key: string): RecordHandle {
@@ -135,7 +135,7 @@ export class Index {
     if (!bucketIsIntact(words, atWord, bucketChecksum(this.#salt, bucket))) this.#failBucket(bucket);
     const at = bucket * BUCKET_SIZE_BYTES;
     const count = this.#directory[at + BUCKET.count.offset]!;
-    // Only now: computed while the bucket is on its way from memory.
+    // Not computed earlier, so that the processor does it while it waits for the bucket from memory.
     const fingerprint = hashed.hashB() & 0xff;
     let candidates = slotsWithFingerprint(words, atWord, fingerprint);
     while (candidates !== 0) {
@@ -158,7 +158,7 @@ export class Index {
     return bucketBase(this.#words, directory, bucket) + size;
   }
 
-  /** Searches the records of a bucket that have no slot in it: their fingerprints and length codes precede the bucket's records. */
+  /** Searches the records of a bucket without a slot. Their fingerprints and length codes precede the bucket's records. */
   #findOverflowing(bucket: number, count: number, fingerprint: number): RecordHandle {
     const extra = count - SLOTS_PER_BUCKET;
     const directory = this.#directory;
@@ -183,15 +183,15 @@ export class Index {
   }
 
   /**
-   * Whether the record is that of the key; then it is `#found`. Where it is, its domain was compared byte by byte, and `#parse` looks at
-   * its CRC-8 before anything else of it is used; where it is not, its CRC-8 and its domain's hashes are looked at here, so that damage is
-   * never a "not found".
+   * Returns true if the record is that of the key, and sets `#found`. Then all bytes of its domain were compared, and `#parse` checks its
+   * CRC-8 before anything else of it is used. Otherwise its CRC-8 and the hashes of its domain are checked here, so that damage does not
+   * result in "not found".
    */
   #holdsKey(offset: number, code: number, bucket: number, fingerprint: number): boolean {
     const recordSize = SIZE_OF_LENGTH_CODE[code]!;
     if (offset + recordSize > this.#payloadSize) this.#failRecord(offset, 'it lies outside the payload');
     const bytes = this.#payload.at(offset);
-    // As an integer, and with it all that is computed from it below.
+    // `| 0` makes it an integer for the engine, and so everything that is computed from it below.
     const start = this.#payload.start | 0;
     const codesEnd = start + 1 + bytes[start]!;
     if (codesEnd >= start + recordSize) this.#failRecord(offset, 'its domain does not fit');
@@ -201,11 +201,11 @@ export class Index {
     let at = 0;
     for (let read = start + 1; read < codesEnd; read++) {
       const symbol = bytes[read]!;
-      // Cut to 64 bits at each step, so that it is one machine instruction and no BigInt is made.
+      // Truncated to 64 bits at each step, so that it compiles to one machine instruction and allocates no BigInt.
       const difference = BigInt.asIntN(64, view.getBigInt64(at, true) ^ words[symbol]!);
       if (BigInt.asIntN(64, difference & masks[symbol]!) !== 0n) isSame = false;
       const symbolSize = lengths[symbol]!;
-      // A symbol that does not exist has no bytes and would match anything.
+      // An unknown symbol has no bytes, so it would match anything.
       if (symbolSize === 0) this.#failRecord(offset, 'its domain has an unknown symbol');
       at += symbolSize;
     }
@@ -220,7 +220,7 @@ export class Index {
     return false;
   }
 
-  /** Whether the record, which is not the key's, belongs in the slot where it was found: else another one was there, perhaps the key's. */
+  /** Checks that a record with another key belongs in its slot. Otherwise it has replaced another record, perhaps the key's. */
   #checkPlace(bytes: Uint8Array, offset: number, start: number, bucket: number, fingerprint: number): void {
     const other = this.#other;
     const { words, lengths } = this.#domainSymbols;
@@ -241,7 +241,7 @@ export class Index {
     if (crc8(bytes, start, last, seed) !== bytes[last]) this.#failRecord(offset, 'its CRC-8 is wrong');
   }
 
-  /** Parses a record, unless it is the one that was parsed last. */
+  /** Parses a record, unless it is the last one that was parsed. */
   #parse(handle: RecordHandle): RecordRenderer {
     if (handle === this.#parsed) return this.#renderer;
     this.#parsed = NO_RECORD;
@@ -259,7 +259,7 @@ export class Index {
       if (error instanceof ImpossibleRecord) this.#failRecord(offset, error.message);
       throw error;
     }
-    // Found by a lookup before the last one: its own domain says which bucket and slot it was found in.
+    // An earlier lookup found it. The bucket and fingerprint for the seed follow from its domain.
     if (!isFound) this.#checkRecord(bytes, offset, start, size, this.#seedOfParsed());
     this.#parsed = handle;
     return this.#renderer;
@@ -272,7 +272,7 @@ export class Index {
   }
 
   /**
-   * The whole record as an object. This and all that follows take what `find` gave.
+   * Returns the whole record as an object. This and the following methods need a handle that `find` returned.
    *
    * @throws PagegateError record_corrupt, index_closed
    */
@@ -280,76 +280,79 @@ export class Index {
     return this.#parse(handle).toObject();
   }
 
-  /** The record's pages, in vocabulary order. */
+  /** Returns the record's pages in vocabulary order. */
   pageUrls(handle: RecordHandle): readonly PageUrl[] {
     return this.#parse(handle).pageUrls();
   }
 
-  /** The record's pages that may matter. Where `out` still holds the record's head, and none was written after it, they are read there. */
+  /**
+   * Returns the record's pages that may matter. Reads them from the record's head in `out`, if that is the last head written. Otherwise
+   * returns all pages.
+   */
   pageUrlsInHead(handle: RecordHandle, out: Buffer, mayMatter: PageFilter): readonly PageUrl[] {
     const renderer = this.#parse(handle);
     return handle === this.#headOf && out === this.#out ? renderer.pageUrlsInHead(out, mayMatter) : renderer.pageUrls();
   }
 
-  /** The names of the record's filtering categories; empty when there are none. */
+  /** Returns the names of the record's filtering categories; an empty list if there are none. */
   filteringCategories(handle: RecordHandle): readonly string[] {
     return this.#parse(handle).filteringCategories();
   }
 
   /**
-   * Writes the answer's first part as JSON bytes: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns where it ends.
-   * `out` needs `info.maxAnswerSizeBytes` for head and tail together; up to seven bytes after what is written are overwritten too.
+   * Writes the first part of the answer as JSON: `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`. Returns its end. For head and
+   * tail together, `out` needs space for `info.maxAnswerSizeBytes`. Up to seven bytes after the end are overwritten too.
    */
   writeHead(handle: RecordHandle, out: Uint8Array, at: number): number {
     return this.#write('writeHead', handle, out, at);
   }
 
-  /** Writes the answer's last part: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
+  /** Writes the last part of the answer: `[,"iab_category":…][,"filtering_categories":…][,"open_page_rank":…][,"global_rank":…]}`. */
   writeTail(handle: RecordHandle, out: Uint8Array, at: number): number {
     return this.#write('writeTail', handle, out, at);
   }
 
   #write(part: 'writeHead' | 'writeTail', handle: RecordHandle, out: Uint8Array, at: number): number {
     const renderer = this.#parse(handle);
-    // Callers write into the same buffer again and again, so its view is kept.
+    // Callers reuse the same buffer, so keep its view.
     if (out !== this.#out) {
       this.#out = out;
       this.#outView = new DataView(out.buffer, out.byteOffset, out.byteLength);
     }
     try {
-      // Spelled out: a method called by a name that varies is looked up each time.
+      // Two separate calls, because a call by a variable method name is looked up each time.
       if (part === 'writeTail') return renderer.writeTail(this.#outView, at);
       this.#headOf = handle;
       return renderer.writeHead(this.#outView, at);
     } catch (error) {
-      // Too little space: less than the metadata ask for, or a record that is longer than they say.
+      // Too little space: either `out` is smaller than the metadata require, or the record is longer than they allow.
       if (!(error instanceof RangeError)) throw error;
       return this.#failRecord(Math.floor(handle / 256), `its answer does not fit into ${out.length} bytes`);
     }
   }
 
-  /** Reads the whole index into memory. `onProgress` gets the bytes done and the bytes in all. */
+  /** Reads the whole index into memory. `onProgress` gets the number of bytes done and the total. */
   async warm(onProgress: (doneBytes: number, totalBytes: number) => void = () => {}): Promise<void> {
     await this.#bytes.warm((done) => onProgress(done, this.#bytes.sizeBytes));
   }
 
   /**
-   * What has happened to the file since it was opened, as an index_changed whose `details.what` is `size`, `times`, `header` or `status`;
-   * undefined where nothing has. For whoever serves the index, now and then: two system calls. Replacing the file by renaming another one
-   * over its name is not a change. Whoever writes into it mixes two indexes, whose lookups then fail with record_corrupt; and a lookup
-   * that reads beyond the end of a file that was cut ends the process (SIGBUS), if it comes before this is asked.
+   * Checks whether the file has changed since it was opened. Returns an index_changed error whose `details.what` is `size`, `times`, `header`
+   * or `status`, or undefined. A server should call it regularly; it takes two system calls. Replacing the file by renaming another one over
+   * its name is not a change. Writing into the file mixes two indexes, and lookups then fail with record_corrupt. If the file is truncated,
+   * a lookup that reads beyond its end, before a call of this method has detected it, ends the process (SIGBUS).
    */
   fileProblem(): PagegateError | undefined {
     return this.#isOpen ? this.#bytes.problem() : undefined;
   }
 
-  /** Ends the mapping. Handles are of no use any more. Safe to call twice. */
+  /** Closes the index. Handles become invalid. Safe to call twice. */
   close(): void {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#parsed = NO_RECORD;
     this.#found = NO_RECORD;
-    // Nothing may touch the mapping after it ended: an access would end the process.
+    // Nothing may access the mapping after it is removed: that would end the process.
     this.#directory = new Uint8Array(0);
     this.#words = new Uint32Array(0);
     this.#payload = new PayloadWindows(this.#bytes, 0, 0);

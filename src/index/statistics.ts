@@ -1,9 +1,9 @@
-/** What an index looks like inside: how full its buckets are, and where the bytes of its records go. */
+/** Statistics of an index: how full its buckets are, and what the bytes of its records are used for. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { BUCKET_SIZE_BYTES, SLOTS_PER_BUCKET } from './format/layout.ts';
 import type { IndexScan } from './read-all.ts';
 
-/** Bytes for each record, by part; averages. */
+/** Average number of bytes for each record, by part. */
 export interface BytesPerRecord {
   readonly directory: number;
   readonly domain: number;
@@ -12,28 +12,28 @@ export interface BytesPerRecord {
   readonly literals: number;
   readonly padding: number;
   readonly checksum: number;
-  /** Everything in the file, divided by the number of records. */
+  /** Size of the file divided by the number of records. */
   readonly file: number;
 }
 
-/** What was counted. */
+/** The statistics of one index. */
 export interface IndexStatistics {
   /** Number of buckets with 0, 1, 2 … records. */
   readonly bucketsByRecords: readonly number[];
   /** Records that have no slot in their bucket. */
   readonly overflowing: number;
   readonly bytesPerRecord: BytesPerRecord;
-  /** Records that the averages come from: all of them, or an even sample. */
+  /** Number of records that the averages are computed from: all records, or an evenly spread sample. */
   readonly sampledRecords: number;
-  /** Page URLs a record. */
+  /** Average number of page URLs for each record. */
   readonly pagesPerRecord: number;
 }
 
-/** Records looked into at most. */
+/** Approximate size of the sample. */
 const SAMPLE_RECORDS = 200_000;
 const BUCKETS_PER_TURN = 1 << 16;
 
-/** How the scan should read: a sample's records lie far apart. */
+/** Chunk size for the scan: small, because the records of a sample are far apart. */
 export const STATISTICS_CHUNK_BYTES: number = 1 << 16;
 
 /**

@@ -1,6 +1,6 @@
 /**
- * Reads an index from end to end and says whether every byte of it is what was written, and if not, where the first damage is. It reads
- * with calls and not through a mapping: a file that is cut meanwhile ends it with an error.
+ * Reads an index from beginning to end and checks that every byte is what was written. If not, reports where the damage is. It uses read
+ * calls instead of a memory mapping: if the file is truncated meanwhile, the result is an error and not a crash.
  */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../errors.ts';
@@ -26,7 +26,7 @@ import { skipIntactBuckets, VerifyThreads } from './verify/verify-pool.ts';
 export { BucketWalks } from './verify/bucket-walks.ts';
 export type { BucketRange, IntactBuckets, VerifySetup } from './verify/verify-messages.ts';
 
-/** What came of it. */
+/** The result of a verification. */
 export interface VerifyReport {
   readonly path: string;
   readonly sizeBytes: number;
@@ -36,34 +36,34 @@ export interface VerifyReport {
   readonly damages: readonly Damage[];
 }
 
-/** How an index is verified. */
+/** Options of a verification. */
 export interface VerifyOptions {
   readonly onProgress?: (doneBytes: number, totalBytes: number) => void;
   readonly signal?: AbortSignal;
   /**
-   * Threads that decode, at most `LIMITS.workers` of them; with 0 or 1 the caller's does it alone. Without it, as many as the machine has
-   * cores, but no more than have enough to do.
+   * Number of threads that decode, at most `LIMITS.workers`. With 0 or 1, the caller's thread works alone. Default: the number of cores, but
+   * no more threads than the size of the index justifies.
    */
   readonly workers?: number;
-  /** In place of threads of its own: what walks buckets in threads that the caller has, with `BucketWalks`. */
+  /** Returns walkers that use the caller's threads (with `BucketWalks`); they replace threads that the verification would start. */
   readonly walkers?: (setup: VerifySetup) => readonly BucketWalker[];
   /**
-   * Decode the records of every nth bucket only (1, all of them, without it); checksums and buckets are checked throughout. For whoever has
-   * just written the file and wants to know that it reached the disk.
+   * Decode only the records of every nth bucket. Default: 1, which decodes all. Checksums and buckets are always checked. For a caller that
+   * has just written the file and wants to check that it reached the disk.
    */
   readonly decodeEveryNthBucket?: number;
 }
 
 const DAMAGES_MAX = 20;
 const BUCKETS_PER_TURN = 8192;
-/** Starting a thread, whose code is compiled again, takes about as long as decoding so many records. */
+/** Starting a thread takes about as long as decoding this many records, because it compiles its code anew. */
 const RECORDS_WORTH_A_THREAD = 500_000;
 
 /**
  * Verifies a file. Damage is reported, not thrown.
  *
- * @throws PagegateError for what is no index that this program reads: missing, a directory, another version
- * @throws PagegateError index_changed where the file is written to, or cut, meanwhile
+ * @throws PagegateError if the file is not an index that this program can read: missing, a directory, another version
+ * @throws PagegateError index_changed if the file is modified or truncated meanwhile
  */
 export async function verifyIndex(path: string, options: VerifyOptions = {}): Promise<VerifyReport> {
   const file = new IndexFile(path);
@@ -78,9 +78,9 @@ export async function verifyIndex(path: string, options: VerifyOptions = {}): Pr
 }
 
 /**
- * The same over bytes that somebody else opened.
+ * Verifies a source that the caller has opened.
  *
- * @param descriptor of the file, where threads may read it, too; without it all is done in the caller's thread.
+ * @param descriptor of the file, if threads may read it too. Without it, the caller's thread works alone.
  */
 export async function verifyIndexBytes(
   source: IndexSource,
@@ -100,7 +100,7 @@ export async function verifyIndexBytes(
     damages.push(damageOfSection(source, error));
     return { path: source.path, sizeBytes: source.sizeBytes, ok: false, recordCount, damages };
   }
-  const progress = new ProgressOf(options, header);
+  const progress = new VerifyProgress(options, header);
   damages.push(...(await checkBlocks(source, header, progress)));
   if (damages.length === 0) {
     const { decodeEveryNthBucket = 1 } = options;
@@ -123,13 +123,13 @@ export async function verifyIndexBytes(
   return { path: source.path, sizeBytes: source.sizeBytes, ok: sorted.length === 0, recordCount, damages: sorted };
 }
 
-/** Takes the walk past what threads find intact, where there are any. */
+/** Lets threads check buckets, if there are any threads, and moves the walk past the buckets that they find intact. */
 async function walkInThreads(
   walk: RecordWalk,
   setup: VerifySetup,
   options: VerifyOptions,
   header: Header,
-  progress: ProgressOf,
+  progress: VerifyProgress,
 ): Promise<void> {
   const onSkipped = async ({ from, to, base, end }: IntactBuckets): Promise<void> => {
     progress.add((to - from) * BUCKET_SIZE_BYTES + end - base);
@@ -155,8 +155,8 @@ function countWorkers({ workers, decodeEveryNthBucket = 1 }: VerifyOptions, head
   return Math.min(worthwhile, workerCount(undefined));
 }
 
-/** Counts bytes and lets other work run between pieces. Both passes read the directory and the payload once. */
-class ProgressOf {
+/** Counts bytes, and lets other work run between pieces. Each of the two passes reads the directory and the payload once. */
+class VerifyProgress {
   readonly #options: VerifyOptions;
   readonly #total: number;
   #done = 0;
@@ -190,7 +190,7 @@ function checkGaps(source: IndexSource, header: Header): Damage[] {
   return damages;
 }
 
-async function checkBlocks(source: IndexSource, header: Header, progress: ProgressOf): Promise<Damage[]> {
+async function checkBlocks(source: IndexSource, header: Header, progress: VerifyProgress): Promise<Damage[]> {
   const damages: Damage[] = [];
   const { blocks } = header.sections;
   const expected = new DataView(readBytes(source, blocks.offset, blocks.size).buffer);
@@ -212,7 +212,7 @@ async function checkBlocks(source: IndexSource, header: Header, progress: Progre
   return damages;
 }
 
-/** An error of the header or of a small section, as a range of bytes. */
+/** Converts an error in the header or in a small section to a damaged range of bytes. */
 function damageOfSection(source: IndexSource, error: PagegateError): Damage {
   const where = String(error.details['where']);
   if (source.sizeBytes < HEADER_SIZE_BYTES)

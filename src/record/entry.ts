@@ -1,6 +1,6 @@
 /**
- * One line of a drop → an entry: parsed, checked against data/schema/entry.schema.json, normalized. Whatever is wrong has a name
- * (src/record/reject-reasons.ts): a reject takes out the line, a page or a fact; a repair is only counted. docs/drop-format.md lists them all.
+ * Parses a line of a drop as an entry, checks it against data/schema/entry.schema.json, and normalizes it. Each problem has a name
+ * (src/record/reject-reasons.ts). A reject drops the line, a page or a fact; a repair is only counted. docs/drop-format.md lists all of them.
  */
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
@@ -15,20 +15,20 @@ import { DETAIL_MAX_CHARACTERS, Diagnostics, type Reject, type RejectReason } fr
 import { filteringOrdinal, iabOrdinal } from './taxonomy.ts';
 import type { VocabularyScope } from './vocabulary.ts';
 
-/** Longest line that is read, in bytes, its line end not counted. */
+/** Maximum size of a line, in bytes, without its line end. */
 export const LINE_MAX_BYTES = LIMITS.lineBytes.value;
 
-/** What the index stores of one domain. */
+/** What the index stores about one domain. */
 export interface Entry {
-  /** The key: canonical domain. */
+  /** The key: the canonical domain. */
   readonly domain: string;
   /** ISO 639-1. */
   readonly language?: string;
-  /** In vocabulary order, each type at most once. */
+  /** In vocabulary order, at most one page of each type. */
   readonly pageTypes: readonly EntryPage[];
   /** Position in `iabPaths`. */
   readonly iabCategory?: number;
-  /** Positions in `filteringCategories`, ascending, each once. */
+  /** Positions in `filteringCategories`, ascending, without duplicates. */
   readonly filteringCategories: readonly number[];
   /** 0 to 1000. */
   readonly openPageRankHundredths?: number;
@@ -36,7 +36,7 @@ export interface Entry {
   readonly globalRank?: number;
 }
 
-/** What came of one line; `entry` is absent where the whole line is rejected. */
+/** The result of parsing a line. `entry` is undefined if the whole line is rejected. */
 export interface ParsedLine {
   readonly entry: Entry | undefined;
   readonly rejects: readonly Reject[];
@@ -44,11 +44,11 @@ export interface ParsedLine {
 }
 
 const SCHEMA_URL = new URL('../../data/schema/entry.schema.json', import.meta.url);
-/** Compiled with the first line that is read this way: a drop without odd lines needs it for its sample alone. */
+/** Compiled for the first line that needs it: for most lines, the fast scanner of a build suffices. */
 let validate: ValidateFunction<RawEntry> | undefined;
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
-/** The fields of a line once what the schema refuses has been taken out. */
+/** The fields of a line, after everything that the schema refuses has been removed. */
 interface RawEntry {
   domain: string;
   language?: string;
@@ -69,7 +69,7 @@ const KNOWN_FIELDS: ReadonlySet<string> = new Set([
   'global_rank',
 ]);
 
-/** Where the schema refuses a value → the reason. `*` stands for a member of the field. */
+/** The reject reason for each field and schema keyword that can fail. `*` means a member of the field. */
 const SCHEMA_REASONS: Readonly<Record<string, RejectReason>> = {
   'domain:type': 'domain_wrong_type',
   'domain:minLength': 'domain_empty',
@@ -98,7 +98,7 @@ const SCHEMA_REASONS: Readonly<Record<string, RejectReason>> = {
   'global_rank:maximum': 'global_rank_out_of_range',
 };
 
-/** Parses one line, given without its line end. Never throws for what a line may hold. */
+/** Parses a line, without its line end. Does not throw, whatever the line contains. */
 export function parseEntry(line: Uint8Array, scope: VocabularyScope = 'full'): ParsedLine {
   const diagnostics = new Diagnostics();
   const entry = readEntry(line, scope, diagnostics);
@@ -147,7 +147,7 @@ function readRaw(line: Uint8Array, diagnostics: Diagnostics): RawEntry | undefin
   return dropInvalid(raw, diagnostics) ? (raw as unknown as RawEntry) : undefined;
 }
 
-/** Takes out what says "not known" as null, and counts fields that nobody knows. */
+/** Removes fields and pages that are null, which means "not known". Counts unknown fields. */
 function dropNulls(raw: Record<string, unknown>, diagnostics: Diagnostics): void {
   for (const name of Object.keys(raw)) {
     if (!KNOWN_FIELDS.has(name)) diagnostics.repair('unknown_field');
@@ -166,7 +166,7 @@ function dropNulls(raw: Record<string, unknown>, diagnostics: Diagnostics): void
   }
 }
 
-/** Takes out what the schema does not allow and names it; false where the whole line goes. */
+/** Removes whatever the schema refuses, and records the reasons. Returns false if the whole line is rejected. */
 function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): boolean {
   validate ??= new Validator({
     allErrors: true,
@@ -176,15 +176,15 @@ function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): bo
   }).compile<RawEntry>(JSON.parse(readFileSync(SCHEMA_URL, 'utf8')));
   if (validate(raw)) return true;
   const errors = validate.errors ?? [];
-  const gone = new Set<string>();
-  // A field that goes as a whole goes first, so that nothing more is said about its members.
+  const removed = new Set<string>();
+  // Errors of whole fields come first, so that no errors are reported for the members of a removed field.
   const ordered = [...errors].sort((a, b) => depth(a) - depth(b));
   const items: number[] = [];
   for (const error of ordered) {
     const [, field = '', member] = error.instancePath.split('/');
     const place = member === undefined ? field : `${field}/${member}`;
-    if (gone.has(field) || gone.has(place)) continue;
-    gone.add(place);
+    if (removed.has(field) || removed.has(place)) continue;
+    removed.add(place);
     const reason = reasonOf(member === undefined ? field : `${field}/*`, error.keyword, raw[field]);
     if (field === 'domain') {
       const { domain } = raw;
@@ -210,7 +210,10 @@ function dropInvalid(raw: Record<string, unknown>, diagnostics: Diagnostics): bo
   return true;
 }
 
-/** The reason for what the schema refuses; `field` is as in `SCHEMA_REASONS`. A number too large for a double is of the right type, and out of range. */
+/**
+ * Returns the reject reason for a schema error. `field` is as in `SCHEMA_REASONS`. A number that is too large for a double counts as out of
+ * range, although the schema reports a wrong type.
+ */
 function reasonOf(field: string, keyword: string, value: unknown): RejectReason {
   const isBeyondDoubles = keyword === 'type' && (value === Infinity || value === -Infinity);
   const reason = (isBeyondDoubles && SCHEMA_REASONS[`${field}:maximum`]) || SCHEMA_REASONS[`${field}:${keyword}`];
@@ -220,9 +223,10 @@ function reasonOf(field: string, keyword: string, value: unknown): RejectReason 
 
 const depth = (error: ErrorObject): number => error.instancePath.split('/').length;
 
-// What UTF-8 looks like after somebody read it as Windows-1252, also lower-cased afterwards, or gave up on it: a letter that its first byte
-// becomes, and what its second one becomes. Most of the latter (symbols, and ƒ Œ œ Ÿ ÿ) follow no such letter in any name. Š š Ž ž do, as in
-// "příšera" and "Úžas"; they count after first bytes of Greek, Cyrillic, Hebrew, Arabic and ã, and where a third byte follows.
+// Recognizes UTF-8 that was decoded as Windows-1252, also if it was lower-cased afterwards, and the replacement character. The patterns are
+// the letter that a first byte becomes, followed by the character that a second byte becomes. Most of the latter (symbols, and ƒ Œ œ Ÿ ÿ)
+// never follow such a letter in a name. Š š Ž ž do, as in "příšera" and "Úžas". They only match after first bytes of Greek, Cyrillic, Hebrew
+// and Arabic and after ã, or if a third byte follows.
 const CONTINUATION = '\u0080-\u00bf\u00ff\u0152\u0153\u0178\u0192\u02c6\u02dc\u2013-\u203a\u20ac\u2122';
 const CARON = '[\u0160\u0161\u017d\u017e]';
 const MOJIBAKE = new RegExp(
@@ -236,28 +240,28 @@ const MOJIBAKE = new RegExp(
 const SCHEME = /^([a-z][a-z0-9+.-]*):\/\//i;
 const PORT = /^([^:]*):[0-9]{1,5}$/;
 
-function readDomain(given: string, diagnostics: Diagnostics): string | undefined {
-  if (MOJIBAKE.test(given)) return diagnostics.rejectLine('domain_mojibake', given);
-  let host = given.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
-  if (host !== given) diagnostics.repair('domain_trimmed');
+function readDomain(value: string, diagnostics: Diagnostics): string | undefined {
+  if (MOJIBAKE.test(value)) return diagnostics.rejectLine('domain_mojibake', value);
+  let host = value.replace(/^[ \t\r\n]+|[ \t\r\n]+$/g, '');
+  if (host !== value) diagnostics.repair('domain_trimmed');
   const scheme = SCHEME.exec(host);
   if (scheme !== null) {
-    if (!/^https?$/i.test(scheme[1]!)) return diagnostics.rejectLine('domain_scheme', given);
+    if (!/^https?$/i.test(scheme[1]!)) return diagnostics.rejectLine('domain_scheme', value);
     host = host.slice(scheme[0].length);
   }
   const hasSlash = host.endsWith('/');
   if (hasSlash) host = host.slice(0, -1);
-  if (host.includes('@')) return diagnostics.rejectLine('domain_has_userinfo', given);
-  if (/[/?#\\]/.test(host)) return diagnostics.rejectLine('domain_has_path', given);
+  if (host.includes('@')) return diagnostics.rejectLine('domain_has_userinfo', value);
+  if (/[/?#\\]/.test(host)) return diagnostics.rejectLine('domain_has_path', value);
   if (scheme !== null || hasSlash) diagnostics.repair('domain_url_reduced');
-  if (host.includes('%')) return diagnostics.rejectLine('domain_percent_encoded', given);
+  if (host.includes('%')) return diagnostics.rejectLine('domain_percent_encoded', value);
   const port = PORT.exec(host);
   if (port !== null) {
     host = port[1]!;
     diagnostics.repair('domain_port_stripped');
   }
   const result = keyFromHost(host);
-  if ('problem' in result) return diagnostics.rejectLine(`domain_${result.problem}`, given);
+  if ('problem' in result) return diagnostics.rejectLine(`domain_${result.problem}`, value);
   if (result.key !== host) noteNormalized(host, diagnostics);
   return result.key;
 }
@@ -270,23 +274,23 @@ function noteNormalized(host: string, diagnostics: Diagnostics): void {
   if (host.endsWith('.')) diagnostics.repair('domain_trailing_dot_stripped');
 }
 
-/** `de`, and also `DE`, `de-AT`, `de_AT`: the primary subtag counts. */
-function readLanguage(given: string | undefined, diagnostics: Diagnostics): string | undefined {
-  if (given === undefined || isLanguage(given)) return given;
-  const primary = /^([a-z]{2})(?:[-_][a-z0-9]+)*$/i.exec(given)?.[1]?.toLowerCase();
-  if (primary === undefined || !isLanguage(primary)) return diagnostics.rejectFact('language_unknown', given);
+/** Accepts `de`, and also `DE`, `de-AT` and `de_AT`, of which it uses the primary subtag. */
+function readLanguage(value: string | undefined, diagnostics: Diagnostics): string | undefined {
+  if (value === undefined || isLanguage(value)) return value;
+  const primary = /^([a-z]{2})(?:[-_][a-z0-9]+)*$/i.exec(value)?.[1]?.toLowerCase();
+  if (primary === undefined || !isLanguage(primary)) return diagnostics.rejectFact('language_unknown', value);
   diagnostics.repair('language_folded');
   return primary;
 }
 
-function readIabCategory(given: string | undefined, diagnostics: Diagnostics): number | undefined {
-  if (given === undefined) return undefined;
-  return iabOrdinal(given) ?? diagnostics.rejectFact('iab_category_unknown', given);
+function readIabCategory(value: string | undefined, diagnostics: Diagnostics): number | undefined {
+  if (value === undefined) return undefined;
+  return iabOrdinal(value) ?? diagnostics.rejectFact('iab_category_unknown', value);
 }
 
-function readFilteringCategories(given: readonly string[] | undefined, diagnostics: Diagnostics): number[] {
+function readFilteringCategories(names: readonly string[] | undefined, diagnostics: Diagnostics): number[] {
   const ordinals = new Set<number>();
-  for (const name of given ?? []) {
+  for (const name of names ?? []) {
     const ordinal = filteringOrdinal(name);
     if (ordinal === undefined) diagnostics.rejectFact('filtering_category_unknown', name);
     else if (ordinals.has(ordinal)) diagnostics.repair('filtering_category_duplicate');
@@ -295,11 +299,11 @@ function readFilteringCategories(given: readonly string[] | undefined, diagnosti
   return [...ordinals].sort((a, b) => a - b);
 }
 
-/** In hundredths, as the decimal is written and halves up: 4.345 is 4.35. A product with 100 would say 434.49999999999994. */
-function readOpenPageRank(given: number | undefined, diagnostics: Diagnostics): number | undefined {
-  if (given === undefined) return undefined;
-  // Smaller ones are written with an exponent.
-  const inHundredths = given < 1e-6 ? given * 100 : Number(`${given}e2`);
+/** Returns the rank in hundredths, rounded half up as a decimal: 4.345 gives 435. Multiplying by 100 would give 434.49999999999994. */
+function readOpenPageRank(value: number | undefined, diagnostics: Diagnostics): number | undefined {
+  if (value === undefined) return undefined;
+  // The text of a smaller number already has an exponent.
+  const inHundredths = value < 1e-6 ? value * 100 : Number(`${value}e2`);
   const hundredths = Math.round(inHundredths);
   if (inHundredths !== hundredths) diagnostics.repair('open_page_rank_rounded');
   return hundredths;

@@ -1,4 +1,4 @@
-/** The 183 two-letter codes of ISO 639-1 that are in force, in alphabetical order: a language's ordinal is its position here. */
+/** The 183 two-letter codes of ISO 639-1 that are in force, in alphabetical order. The ordinal of a language is its position in this list. */
 const CODES =
   'aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ' +
   'ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv ' +
@@ -9,7 +9,7 @@ export const languages: readonly string[] = Object.freeze(CODES.split(' '));
 
 const known = new Set(languages);
 
-/** True for a code in force, in lower case. */
+/** True for a code in this list. The code must be in lower case. */
 export function isLanguage(code: string): boolean {
   return known.has(code);
 }

@@ -1,4 +1,4 @@
-/** The names that ordinals in a record stand for: the page-type vocabulary and the two taxonomies. */
+/** The names for the ordinals in records: the page-type vocabulary and the two taxonomies. */
 import { FILTERING_TAXONOMY_VERSION, filteringCategories, IAB_TAXONOMY_VERSION, iabPaths } from './taxonomy.ts';
 import { pageTypes, VOCABULARY_NAME, VOCABULARY_VERSION, type VocabularyScope } from './vocabulary.ts';
 
@@ -9,14 +9,14 @@ export interface Taxonomy {
   readonly names: readonly string[];
 }
 
-/** Every name that an index's records can use, with the versions of the lists they come from. */
+/** All names that the records of an index can refer to, with the versions of their lists. */
 export interface RecordNames {
   readonly vocabulary: { readonly name: string; readonly version: number; readonly pageTypes: readonly string[] };
   readonly iab: Taxonomy;
   readonly filtering: Taxonomy;
 }
 
-/** The names of this program's own data files. */
+/** Returns the names in this program's own data files. */
 export function recordNames(scope: VocabularyScope): RecordNames {
   return {
     vocabulary: {

@@ -1,9 +1,9 @@
-/** Quotes what a line holds, whatever it is. */
+/** Quotes any value of a line, for the details of rejects. */
 
 /**
- * The beginning of a parsed value's JSON text: what JSON.stringify gives, cut after at least `max` characters. The time it takes and the stack
- * it needs depend on `max` alone (every level of nesting costs a character), so it never throws, however deep the value is.
- * A number too large for a double is `Infinity` or `-Infinity`.
+ * Returns the beginning of a parsed value's JSON text: at least the first `max` characters of what JSON.stringify returns. Time and stack depth
+ * depend only on `max`, because every level of nesting takes a character. So it never throws, however deep the value is.
+ * A number that is too large for a double is written as `Infinity` or `-Infinity`.
  */
 export function quoteJson(value: unknown, max: number): string {
   if (typeof value === 'string') return JSON.stringify(value.slice(0, max + 1));

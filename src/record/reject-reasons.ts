@@ -1,7 +1,7 @@
-/** What a line of a drop can have wrong, by name. docs/drop-format.md explains each; a test holds the two together. */
+/** The names of all problems that a line of a drop can have. docs/drop-format.md explains each; a test compares the two. */
 import type { HostProblem } from '../domain/host-key.ts';
 
-/** The whole line is rejected: the domain will not be found. Of several reasons that apply, the first of this list is told. */
+/** Reasons to reject a whole line, so that the domain will not be found. If several apply, the first in this list is reported. */
 export const LINE_REASONS = [
   'line_too_long',
   'invalid_utf8',
@@ -28,7 +28,7 @@ export const LINE_REASONS = [
   'domain_edge_hyphen',
 ] as const satisfies readonly (`domain_${HostProblem}` | string)[];
 
-/** One page is rejected: its entry is kept without it. */
+/** Reasons to reject a page. Its entry is kept without it. */
 export const PAGE_REASONS = [
   'page_type_unknown',
   'page_type_duplicate',
@@ -41,7 +41,7 @@ export const PAGE_REASONS = [
   'page_off_domain',
 ] as const;
 
-/** One fact is rejected: its entry is kept without it. */
+/** Reasons to reject a fact. Its entry is kept without it. */
 export const FACT_REASONS = [
   'language_wrong_type',
   'language_unknown',
@@ -59,7 +59,7 @@ export const FACT_REASONS = [
   'global_rank_out_of_range',
 ] as const;
 
-/** Repaired, and only counted. The first three belong to lines as such, the others to what an entry says. */
+/** Repairs, which are only counted. The first three are repairs of lines, the others of entries. */
 export const REPAIRS = [
   'bom_stripped',
   'crlf',
@@ -87,21 +87,21 @@ export type FactReason = (typeof FACT_REASONS)[number];
 export type RejectReason = LineReason | PageReason | FactReason;
 export type Repair = (typeof REPAIRS)[number];
 
-/** What a reject takes out. */
+/** What a reject drops. */
 export type RejectLevel = 'line' | 'page' | 'fact';
 
-/** One reject of one line. */
+/** A reject in a line. */
 export interface Reject {
   readonly level: RejectLevel;
   readonly reason: RejectReason;
-  /** What was found there, shortened; control characters escaped by whoever prints it. */
+  /** The rejected text, shortened. Control characters are not escaped yet: whoever prints it must do so. */
   readonly detail: string;
 }
 
-/** Longest `detail`, in UTF-16 units. */
+/** Maximum length of `detail`, in UTF-16 code units. */
 export const DETAIL_MAX_CHARACTERS = 160;
 
-/** Gathers what is wrong with one line. The reject methods return undefined, so that a reader can end with them. */
+/** Collects the problems of one line. The reject methods return undefined, so that a caller can return their result. */
 export class Diagnostics {
   readonly rejects: Reject[] = [];
   readonly repairs: Repair[] = [];

@@ -1,11 +1,11 @@
 /**
- * The two category taxonomies: IAB Content Taxonomy 3.1 (704 categories) and our web-filtering taxonomy (59). Records carry ordinals,
- * that is positions in the data file from 0; answers carry the path or the name.
+ * The two category taxonomies: IAB Content Taxonomy 3.1 (704 categories) and our web-filtering taxonomy (59). Records contain ordinals,
+ * which are positions in the data file, from 0. Answers contain the path or the name.
  */
 import { readFileSync } from 'node:fs';
 
 export interface IabCategory {
-  /** IAB's own id: letters and digits, not always a number. */
+  /** IAB's own ID: letters and digits, not always a number. */
   readonly id: string;
   /** The names from the first tier down, joined by ` > `. */
   readonly path: string;
@@ -13,10 +13,10 @@ export interface IabCategory {
 
 export interface FilteringCategory {
   readonly id: string;
-  /** What answers and policies say. */
+  /** The name in answers and policies. */
   readonly name: string;
   readonly group: string;
-  /** True for what the guard rule `category_threat` denies by itself. */
+  /** True if the guard rule `category_threat` denies the category. */
   readonly threat: boolean;
   readonly meaning: string;
 }
@@ -59,12 +59,12 @@ for (const [ordinal, category] of filtering.categories.entries()) {
   filteringOrdinals.set(category.name, ordinal);
 }
 
-/** Position of a category given by its full path or its IAB id, written exactly so; undefined when there is none. */
+/** Returns the ordinal of the category with exactly this full path or IAB ID; undefined if there is none. */
 export function iabOrdinal(pathOrId: string): number | undefined {
   return iabOrdinals.get(pathOrId);
 }
 
-/** Position of a category given by its name or its id, written exactly so; undefined when there is none. */
+/** Returns the ordinal of the category with exactly this name or ID; undefined if there is none. */
 export function filteringOrdinal(nameOrId: string): number | undefined {
   return filteringOrdinals.get(nameOrId);
 }

@@ -1,4 +1,4 @@
-/** The domain record as the index gives it back: what is known about one domain. */
+/** The record of a domain, as the index returns it. */
 
 /** One verified page of a domain. */
 export interface PageUrl {
@@ -8,12 +8,12 @@ export interface PageUrl {
 }
 
 /**
- * Whether the URL that stands in `bytes` from `start` up to `end`, as in a JSON string, can be a page that matters; true where that takes a
- * closer look. `isHostOfBefore`: its scheme and host are those of the page that was asked about before.
+ * Returns false if the URL `bytes[start, end)`, in the form of a JSON string's contents, cannot be a page that matters to the caller. Returns
+ * true if that needs a closer look. `isHostOfBefore`: scheme and host are those of the page in the previous call.
  */
 export type PageFilter = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean) => boolean;
 
-/** A fact that is not known is absent. */
+/** What is known about one domain. Unknown facts are absent. */
 export interface DomainRecord {
   /** The key: the canonical domain. */
   readonly domain: string;

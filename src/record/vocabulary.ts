@@ -1,6 +1,6 @@
 /**
- * The page-type vocabulary, its core first. The data file is the only source; its order is the order of `page_types` in every answer, and
- * its verdicts and notes are what the policy's page-type layer starts from.
+ * The page-type vocabulary, with the core types first. The data file is the only source. Its order is the order of `page_types` in every
+ * answer. Its verdicts and notes are the defaults of the policy's page-type layer.
  */
 import { readFileSync } from 'node:fs';
 
@@ -11,10 +11,10 @@ export interface PageType {
   readonly name: string;
   readonly verdict: VerdictName;
   readonly core: boolean;
-  /** Other names a drop may use for it. Case is ignored, and `-` and space mean `_`. */
+  /** Other names that a drop may use for it. Case is ignored, and `-` and white space mean `_`. */
   readonly aliases: readonly string[];
   readonly meaning: string;
-  /** What an answer says where this type decides. */
+  /** The note in an answer if this type determines the verdict. */
   readonly note: string;
 }
 
@@ -28,10 +28,10 @@ const FILE = new URL('../../data/vocabulary/page-types.json', import.meta.url);
 const file = JSON.parse(readFileSync(FILE, 'utf8')) as VocabularyFile;
 
 export const VOCABULARY_NAME: string = file.name;
-/** Grows with every change of a name, an alias' meaning or the order. The index carries the one it was built with. */
+/** Increased with every change of a name, of an alias's meaning or of the order. An index contains the version that it was built with. */
 export const VOCABULARY_VERSION: number = file.version;
 
-/** Whether this program's page types are those that an index or a drop was made with. */
+/** True if an index or a drop was made with this program's page types. */
 export function isOwnVocabulary({ name, version }: { readonly name: string; readonly version: number }): boolean {
   return name === VOCABULARY_NAME && version === VOCABULARY_VERSION;
 }
@@ -48,17 +48,17 @@ function foldTypeName(name: string): string {
   return name.toLowerCase().replace(/[-\s]+/g, '_');
 }
 
-/** The types of a scope, in vocabulary order. The core is a prefix of the full vocabulary. */
+/** Returns the types of a scope in vocabulary order. The core is a prefix of the full vocabulary. */
 export function pageTypes(scope: VocabularyScope = 'full'): readonly PageType[] {
   return scope === 'core' ? core : full;
 }
 
-/** The vocabulary's name for a name or an alias; undefined when neither. */
+/** Returns the vocabulary's name for a name or an alias; undefined if it is neither. */
 export function canonicalPageType(name: string): string | undefined {
   return ordinals.has(name) ? name : names.get(foldTypeName(name));
 }
 
-/** Position in vocabulary order, from 0, of a canonical name; undefined for anything else, aliases included. */
+/** Returns the position in vocabulary order, from 0, of a canonical name; undefined for anything else, including aliases. */
 export function pageTypeOrdinal(name: string): number | undefined {
   return ordinals.get(name);
 }

@@ -124,7 +124,7 @@ describe('the golden file', () => {
     for (const { offset } of [BUCKET.fingerprints, BUCKET.lengths])
       expect(page).toContain(`\`${hex(bucket.subarray(offset, offset + 4))}\``);
     const base = payload.offset + readBucketBase(bucket, 0);
-    const table = tableAfter('stands their table:', 'bytes').map(([bytes = '']) => bytes);
+    const table = tableAfter('is the overflow table:', 'bytes').map(([bytes = '']) => bytes);
     expect(bytesOf(...table)).toBe(hex(golden.subarray(base, base + 5)));
     const rows = tableAfter('Record of `example.com`:', 'bytes').map(([bytes = '']) => bytes);
     expect(bytesOf(...rows)).toBe(hex(golden.subarray(base + 15, base + 40)));

@@ -1,23 +1,23 @@
-/** Second half of a build: reads one partition back, sorts it by hash, and keeps the last entry of each domain. */
+/** Second half of a build: reads a partition back, sorts it by hash, and keeps the last entry of each domain. */
 import { closeSync, openSync, readSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import { compareDomains } from '../../index/write.ts';
 import { partitionSize, readWord, SPILL_HEADER_BYTES, type SpillFile, spilledPosition, spilledSize } from './spill.ts';
 
-/** Memory for one partition, in bytes. Many entries of few domains may take more on disk, as their earlier entries are dropped. */
+/** Memory for one partition, in bytes. With many entries for few domains, it may take more on disk: earlier entries are dropped. */
 export const PARTITION_MAX_BYTES: number = 64 << 20;
-/** A bin with more records than this is sorted by the library. */
+/** Bins with more records than this are sorted with the typed array's `sort`, smaller ones by insertion. */
 const INSERTION_MAX = 24;
 const BIN_BITS_MAX = 18;
 
-/** Reads and sorts partitions; its memory is used again for each. */
+/** Reads and sorts partitions. Reuses its memory for each. */
 export class PartitionSorter {
-  /** The partition's records, each after its spill header. */
+  /** The partition's records, each preceded by its spill header. */
   bytes: Uint8Array = new Uint8Array(0);
-  /** Where the records begin (their spill headers), in hash order; the first `count` are valid. */
+  /** Offsets of the spill headers of the records, in hash order. Only the first `count` are valid. */
   order: Uint32Array = new Uint32Array(0);
   count = 0;
-  /** Entries dropped for a later one of the same domain, in the partition read last. */
+  /** Entries dropped from the last partition read, because a later one has the same domain. */
   duplicates = 0;
   readonly #maxBytes: number;
   #filled = 0;
@@ -32,14 +32,14 @@ export class PartitionSorter {
   /**
    * Reads a partition and sorts it.
    *
-   * @throws PagegateError build_too_large where its domains do not fit into memory
-   * @throws PagegateError build_failed where a temporary file ends too early
+   * @throws PagegateError build_too_large if the records of its domains do not fit into memory
+   * @throws PagegateError build_failed if a temporary file is truncated
    */
   load(files: readonly SpillFile[], partition: number): void {
     this.duplicates = 0;
     this.#filled = 0;
-    const wanted = Math.min(this.#maxBytes, partitionSize(files, partition));
-    if (this.bytes.length < wanted) this.bytes = new Uint8Array(Math.min(this.#maxBytes, Math.ceil(wanted * 1.1)));
+    const needed = Math.min(this.#maxBytes, partitionSize(files, partition));
+    if (this.bytes.length < needed) this.bytes = new Uint8Array(Math.min(this.#maxBytes, Math.ceil(needed * 1.1)));
     for (const { path, blocks } of files) {
       const list = blocks[partition]!;
       if (list.length === 0) continue;
@@ -58,14 +58,14 @@ export class PartitionSorter {
     if (this.#filled + size > this.bytes.length) this.#compact(size);
     let done = 0;
     while (done < size) {
-      const got = readSync(descriptor, this.bytes, this.#filled + done, size - done, position + done);
-      if (got === 0) throw new PagegateError('build_failed', 'A temporary file ended too early.');
-      done += got;
+      const bytesRead = readSync(descriptor, this.bytes, this.#filled + done, size - done, position + done);
+      if (bytesRead === 0) throw new PagegateError('build_failed', 'A temporary file ended too early.');
+      done += bytesRead;
     }
     this.#filled += size;
   }
 
-  /** Drops what a later entry replaces, to make space for a block of that size. */
+  /** Drops entries that a later one replaces, to make space for a block of `size` bytes. */
   #compact(size: number): void {
     this.#sort();
     this.#keepLastOfDomain();
@@ -77,13 +77,13 @@ export class PartitionSorter {
       to += end - from;
     }
     this.#filled = to;
-    // Space for one more block is not enough to go on with: the next block would compact again.
+    // Space for only one more block is too little: the next block would compact again.
     if (to + size <= this.bytes.length - this.bytes.length / 8) return;
     const what = `One of its partitions by hash has more than ${Math.floor(this.#maxBytes / 2 ** 20)} MB of different domains.`;
     throw new PagegateError('build_too_large', what);
   }
 
-  /** Finds the records and puts them in order: first into bins by the bits of the hash that tell them apart, then within each. */
+  /** Finds the records and sorts them: first into bins, which are equal ranges of the hash, then within each bin. */
   #sort(): void {
     const { bytes } = this;
     const { count, low, shift, binCount } = this.#planBins();
@@ -115,7 +115,7 @@ export class PartitionSorter {
     }
   }
 
-  /** How many records are here, and the range of their hashes, cut into about as many bins. */
+  /** Counts the records, and divides the range of their hashes into about as many bins. */
   #planBins(): { count: number; low: number; shift: number; binCount: number } {
     const { bytes } = this;
     let count = 0;
@@ -150,7 +150,7 @@ export class PartitionSorter {
     }
   }
 
-  /** Order of two records: hash, then domain, then position in the drop. */
+  /** Compares two records: by hash, then domain, then position in the drop. */
   #compare(a: number, b: number): number {
     const { bytes } = this;
     return (
@@ -165,7 +165,7 @@ export class PartitionSorter {
     return compareDomains(this.bytes, a + SPILL_HEADER_BYTES, this.bytes, b + SPILL_HEADER_BYTES);
   }
 
-  /** Keeps the last of neighbors with the same domain. */
+  /** Of adjacent records with the same domain, keeps only the last. */
   #keepLastOfDomain(): void {
     const { bytes, order } = this;
     let kept = 0;

@@ -1,17 +1,23 @@
-/** Partitions of a build: how many there are decides how much memory sorting one takes. */
+/** The number of partitions of a build. It determines how much memory the sorting of one partition takes. */
 import { PartitionSorter } from './partition-sorter.ts';
 import type { SpillFile } from './spill.ts';
 
-/** A partition's records in memory take about this many bytes; the sorter takes eight times as many. */
+/** Target size of a partition in memory, in bytes. The sorter accepts eight times as much. */
 const PARTITION_WANTED_BYTES = 8 << 20;
 const SPILLED_RECORD_BYTES = 90;
-/** Share of a line's text that its record takes where pages are most of it. No URL takes more than its text: then a partition is four times as large. */
+/**
+ * Size of a record as a share of its line's text, if most of the text is pages. No URL takes more than its text, so a partition is at most
+ * four times as large as planned.
+ */
 const SPILLED_SHARE_OF_TEXT = 0.25;
 const PARTITION_BITS_MAX = 12;
-/** Records that are counted: so many tell the number of all to a third of a percent. */
+/** Count at least this many records: enough to estimate the total within a third of a percent. */
 const COUNTED_RECORDS_MIN = 100_000;
 
-/** How many bits of the hash number the partitions, so that one of them fits the memory it may take: many records, or few with much text. */
+/**
+ * Returns how many leading bits of the hash select the partition, so that a partition fits into its memory, with many records or with few
+ * that have much text.
+ */
 export function planPartitionBits(records: number, textBytes: number): number {
   const spilledBytes = Math.max(records * SPILLED_RECORD_BYTES, textBytes * SPILLED_SHARE_OF_TEXT);
   const wanted = Math.ceil(Math.log2(Math.max(1, spilledBytes / PARTITION_WANTED_BYTES)));
@@ -19,9 +25,9 @@ export function planPartitionBits(records: number, textBytes: number): number {
 }
 
 /**
- * How many records there will be once earlier entries of a domain are dropped. Exact for a small drop; of a large one the first partitions
- * tell: hashes spread the domains evenly, however often one of them is repeated. It decides how many buckets the directory gets, so it
- * must not depend on the workers: it does not.
+ * Estimates the number of records after earlier entries of each domain are dropped. Exact for a small drop. For a large one it
+ * extrapolates from the first partitions: hashes spread the domains evenly, however often a domain is repeated. The estimate determines
+ * the number of buckets in the directory, so it must not depend on the number of workers, and it does not.
  */
 export function estimateRecords(files: readonly SpillFile[], partitionBits: number): number {
   const partitionCount = 2 ** partitionBits;

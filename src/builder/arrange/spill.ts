@@ -1,35 +1,36 @@
 /**
- * The temporary files of a build: encoded records, partitioned by the first bits of their hash. Each worker appends blocks of one
- * partition each to a file of its own and remembers where they are, so that there are as many files as workers.
+ * The temporary files of a build: encoded records, partitioned by the first bits of their hash. Each worker has one file. It appends
+ * blocks, each with records of one partition, and remembers where they are.
  */
 import { closeSync, openSync } from 'node:fs';
 import { COPY_SLACK_BYTES, copyRange } from '../../bytes/json-pieces.ts';
 import { writeFully } from '../../platform/write-fully.ts';
 
-/** Before each record: hash (4 + 4 bytes), position in the drop (part 2, line 5), size of the record (3); little-endian. */
+/** Header before each record: hash (4 + 4 bytes), position in the drop (part 2, line 5), size of the record (3); little-endian. */
 export const SPILL_HEADER_BYTES = 18;
 const PART_AT = 8;
 const LINE_AT = 10;
 const SIZE_AT = 15;
 
-/** Records up to this size are copied by words; for larger ones a call of `set` is faster. */
+/** Records up to this size are copied word by word; for larger ones, `set` is faster. */
 const COPIED_MAX_BYTES = 200;
 
-/** What all blocks of one worker take together, in bytes; one block for each partition. */
+/** Total memory for the blocks of one worker, in bytes. It has one block for each partition. */
 const BLOCKS_TOTAL_BYTES = 8 << 20;
 
-/** Where the blocks of a partition are: pairs of offset and size in bytes. */
+/** A finished spill file. */
 export interface SpillFile {
   readonly path: string;
+  /** For each partition, its blocks: pairs of offset and size, in bytes. */
   readonly blocks: readonly (readonly number[])[];
 }
 
-/** The partition of a hash. `partitionBits` from 0 to 16. */
+/** Returns the partition of a hash. `partitionBits`: from 0 to 16. */
 export function partitionOf(hashA: number, partitionBits: number): number {
   return partitionBits === 0 ? 0 : hashA >>> (32 - partitionBits);
 }
 
-/** Gathers records by partition and writes them out block by block. */
+/** Collects records by partition and writes them block by block. */
 export class SpillWriter {
   readonly #path: string;
   readonly #descriptor: number;
@@ -37,7 +38,7 @@ export class SpillWriter {
   readonly #blockBytes: number;
   readonly #bytes: Buffer;
   readonly #view: DataView;
-  /** The record's bytes, and the same to be read by the word: callers have one array for all records. */
+  /** The array of the last record, and a view of it. Kept, because callers use one array for all records. */
   #record: Uint8Array = new Uint8Array(0);
   #recordView: DataView = new DataView(this.#record.buffer);
   readonly #filled: Uint32Array;
@@ -57,12 +58,12 @@ export class SpillWriter {
     this.#descriptor = openSync(path, 'wx', 0o600);
   }
 
-  /** Size of the file so far. */
+  /** Size of the file so far, in bytes. */
   get sizeBytes(): number {
     return this.#sizeBytes;
   }
 
-  /** Takes a record: bytes 0 up to `size` of `record`. `part` and `line` tell which of two entries of a domain is the later. */
+  /** Adds the record `record[0, size)`. `part` and `line` determine which of two entries of a domain is the later one. */
   add(hashA: number, hashB: number, part: number, line: number, record: Uint8Array, size: number): void {
     const partition = partitionOf(hashA, this.#partitionBits);
     const total = SPILL_HEADER_BYTES + size;
@@ -84,17 +85,17 @@ export class SpillWriter {
     this.#filled[partition] = filled + total;
   }
 
-  /** Writes what is left and closes the file. */
+  /** Writes the remaining blocks and closes the file. */
   finish(): SpillFile {
     for (let partition = 0; partition < this.#blocks.length; partition++) this.#flush(partition);
     this.discard();
     return { path: this.#path, blocks: this.#blocks };
   }
 
-  /** Closes the file without what is left to write: nobody will read it. */
+  /** Closes the file without writing the remaining blocks. For a file that will not be read. */
   discard(): void {
     closeSync(this.#descriptor);
-    // Given back now, the memory does not wait for the garbage collector.
+    // Free the memory now instead of waiting for the garbage collector.
     (this.#bytes.buffer as ArrayBuffer).transfer(0);
   }
 
@@ -142,29 +143,29 @@ function encodeSpillHeader(
   view.setUint8(at + SIZE_AT + 2, size >>> 16);
 }
 
-/** Little-endian, unsigned. */
+/** Reads an unsigned 32-bit integer, little-endian. */
 export function readWord(bytes: Uint8Array, at: number): number {
   return (bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24)) >>> 0;
 }
 
-/** Size of the record whose header is at `at`. */
+/** Size of the record whose header is at `at`, in bytes. */
 export function spilledSize(bytes: Uint8Array, at: number): number {
   return bytes[at + SIZE_AT]! | (bytes[at + SIZE_AT + 1]! << 8) | (bytes[at + SIZE_AT + 2]! << 16);
 }
 
-/** Position in the drop of the record whose header is at `at`: grows with part and line. */
+/** Position in the drop of the record whose header is at `at`: a number that orders records by part, then line. */
 export function spilledPosition(bytes: Uint8Array, at: number): number {
   const part = bytes[at + PART_AT]! | (bytes[at + PART_AT + 1]! << 8);
   return part * 2 ** 40 + bytes[at + LINE_AT + 4]! * 2 ** 32 + readWord(bytes, at + LINE_AT);
 }
 
-/** The same as number of the part, from 0, and of the line, from 1. */
+/** The same position as the number of the part, from 0, and of the line, from 1. */
 export function spilledPlace(bytes: Uint8Array, at: number): { readonly part: number; readonly line: number } {
   const position = spilledPosition(bytes, at);
   return { part: Math.floor(position / 2 ** 40), line: position % 2 ** 40 };
 }
 
-/** Total size of a partition over all files, in bytes. */
+/** Total size of a partition in all files, in bytes. */
 export function partitionSize(files: readonly SpillFile[], partition: number): number {
   let sizeBytes = 0;
   for (const { blocks } of files) {

@@ -1,4 +1,4 @@
-/** How much disk a build needs, and whether it is there. */
+/** Estimates the disk space that a build needs, and checks that it is available. */
 import { closeSync, constants, openSync, readdirSync, readSync, statSync } from 'node:fs';
 import { statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,28 +9,28 @@ import { isPacked } from '../../drop/part-reader.ts';
 import { PagegateError } from '../../errors.ts';
 
 /**
- * Bytes a record takes in the temporary files and in the index. Facts are small and alike; the pages are what differs, and where
- * sites are built like others, they take a small share of their text: at most about what a compressor makes of it.
+ * Size of a record in the temporary files and in the index. The facts take about `RECORD_MIN_BYTES`. The pages vary. If many sites have
+ * similar paths, their pages take a small share of their text: at most about as much as a compressor leaves of it.
  */
 const RECORD_MIN_BYTES = 40;
 const SHARE_OF_PACKED = 1.3;
 const SHARE_OF_TEXT_MIN = 0.15;
-/** What is compressed of plain parts, to see how much of them is new. */
+/** How much of the plain parts is compressed, to measure their redundancy. */
 const SAMPLED_PARTS_MAX = 16;
 const SAMPLES_PER_PART = 4;
 const SAMPLE_BYTES = 64 << 10;
-/** What a part unpacks to for each byte as delivered, roughly. */
+/** Rough ratio of a packed part's unpacked size to its delivered size. */
 const UNPACKED_FACTOR = 8;
 const SLACK_BYTES = 4 << 20;
 
-/** What the parts of a drop unpack to, in bytes: of packed ones roughly. */
+/** Returns the total unpacked size of the parts, in bytes; a rough estimate for packed parts. */
 export function estimateTextBytes({ files }: Manifest): number {
   return files.reduce((sum, { name, bytes }) => sum + bytes * (isPacked(name) ? UNPACKED_FACTOR : 1), 0);
 }
 
 /**
- * What a build will take, in bytes: the temporary files, and the index about the same again. About twice what ordinary data takes. It can
- * be too little where the pages of each site have much in common that no other site has: {@link SpaceWatch} looks at what is taken.
+ * Estimates the size of the temporary files, in bytes; the index takes about the same again. The estimate is about twice what ordinary data
+ * takes. It can be too low if the pages of each site share much that no other site has, so {@link SpaceWatch} checks the actual size.
  */
 function estimateTempBytes(drop: string, { files }: Manifest): number {
   const sum = (parts: readonly DropPart[], of: 'bytes' | 'records'): number =>
@@ -42,7 +42,7 @@ function estimateTempBytes(drop: string, { files }: Manifest): number {
   return Math.ceil(SLACK_BYTES + sum(files, 'records') * RECORD_MIN_BYTES + pages);
 }
 
-/** How small plain parts become when they are compressed, from 0 to about 1: by samples from all over them. */
+/** Compressed size of plain parts as a share of their size, from 0 to about 1. Measured with samples spread over all parts. */
 function packedShare(drop: string, parts: readonly DropPart[]): number {
   const step = Math.max(1, parts.length / SAMPLED_PARTS_MAX);
   const buffer = Buffer.allocUnsafe(SAMPLE_BYTES);
@@ -65,9 +65,9 @@ function packedShare(drop: string, parts: readonly DropPart[]): number {
 }
 
 /**
- * Returns an estimate of the temporary files, in bytes.
+ * Returns the estimated size of the temporary files, in bytes.
  *
- * @throws PagegateError build_no_space where a folder's file system has less free than the build needs
+ * @throws PagegateError build_no_space if a folder's file system has less free space than the build needs
  */
 export async function checkSpace(
   drop: string,
@@ -94,8 +94,8 @@ async function checkFolder(folder: string, neededBytes: number): Promise<void> {
 const WATCH_INTERVAL_MS = 200;
 
 /**
- * Looks at the temporary files while they grow: what they take must also be free for the index that is made of them. So a build whose
- * estimate was too low ends before it fills the disk, which the ledger may be on.
+ * Watches the temporary files while they grow: the index that is built from them needs as much free space as they take. A build whose
+ * estimate was too low thus ends before it fills the disk, on which the ledger may also be.
  */
 export class SpaceWatch {
   /** Never resolves. @throws PagegateError build_no_space */
@@ -110,13 +110,13 @@ export class SpaceWatch {
     this.#outFolder = outFolder;
     const { promise, reject } = Promise.withResolvers<never>();
     this.exhausted = promise;
-    // Without this, a rejection that nobody waits for would end the process.
+    // Without this handler, a rejection would end the process if the caller does not wait for it yet.
     promise.catch(() => {});
     this.#timer = setInterval(() => this.check().catch(reject), WATCH_INTERVAL_MS);
     this.#timer.unref();
   }
 
-  /** @throws PagegateError build_no_space where the index has no space */
+  /** @throws PagegateError build_no_space if there is not enough space for the index */
   async check(): Promise<void> {
     const folder = this.#tempFolder;
     const tempBytes = readdirSync(folder).reduce(

@@ -1,4 +1,4 @@
-/** The side file of rejects: each worker writes those of the lines that it scans, the build gathers them in the order of the drop. */
+/** The report of rejects: each worker writes those of the lines that it scans, and the build merges them in the order of the drop. */
 
 import {
   appendFileSync,
@@ -19,18 +19,18 @@ import { LIMITS } from '../../limits.ts';
 import { writeFully } from '../../platform/write-fully.ts';
 import type { Reject } from '../../record/reject-reasons.ts';
 
-/** Rejects that are written out: of one part, and of a whole drop. What is beyond is only counted. */
+/** Maximum number of rejects that are written, for one part and for the drop. The rest is only counted. */
 const REJECTS_PER_PART_MAX = LIMITS.rejectsOfPart.value;
 const REJECTS_MAX = LIMITS.rejects.value;
 const BUFFERED_MAX_CHARACTERS = 1 << 16;
 
-/** What every line of a report has. */
+/** The fields of every line of a report, in order. */
 const FIELDS = ['file', 'line', 'level', 'reason', 'detail'];
-/** No line of a report is longer, in bytes. */
+/** Upper bound for the length of a line of a report, in bytes. */
 const REPORT_LINE_MAX_BYTES = 8192;
 
 /**
- * Looks at the place of the report: a build writes over the report of an earlier one and over an empty file, never over anything else.
+ * Checks the path of the report. A build may overwrite the report of an earlier build or an empty file, but nothing else.
  *
  * @throws PagegateError build_output_exists
  */
@@ -58,23 +58,23 @@ function isReport(path: string): boolean {
   }
 }
 
-/** Where the rejects that a worker found in a part are kept until the build ends. */
-const partRejects = (tempDir: string, part: number, worker: number): string =>
+/** Path of the file that holds the rejects of one part and one worker until the build ends. */
+const partRejectsPath = (tempDir: string, part: number, worker: number): string =>
   join(tempDir, `rejects-${part}-${worker}.ndjson`);
 
-/** What the rejects of one worker are about, and where they go. */
+/** The setup of a rejects writer: the parts, and where this worker's rejects go. */
 interface RejectsSetup {
   readonly tempDir: string;
   readonly worker: number;
   readonly parts: readonly { readonly name: string }[];
 }
 
-/** Writes the rejects that one worker finds as NDJSON, those of each part into a file that is made with the first of them. */
+/** Writes the rejects that one worker finds as NDJSON: one file for each part, created with the first reject. */
 export class RejectsWriter {
   readonly #setup: RejectsSetup;
-  /** Kept so far, of each part. */
+  /** Number of rejects kept so far, by part. */
   readonly #kept: Uint32Array;
-  /** Number of the part whose rejects came last. No file is open between two writes, because there may be thousands of parts. */
+  /** Part of the buffered rejects. No file stays open between two writes, because there may be thousands of parts. */
   #part = 0;
   #buffered = '';
 
@@ -83,7 +83,7 @@ export class RejectsWriter {
     this.#kept = new Uint32Array(setup.parts.length);
   }
 
-  /** Keeps a reject of a line (counted from 1) of the part of that number, as long as the part has not too many. */
+  /** Adds a reject of a line (counted from 1) of a part (counted from 0), unless the part has reached its limit. */
   add(part: number, line: number, reject: Reject): void {
     if (this.#kept[part]! === REJECTS_PER_PART_MAX) return;
     this.#kept[part] = this.#kept[part]! + 1;
@@ -93,29 +93,29 @@ export class RejectsWriter {
     if (this.#buffered.length > BUFFERED_MAX_CHARACTERS) this.flush();
   }
 
-  /** Writes what is left. */
+  /** Writes the buffered rejects. */
   flush(): void {
     if (this.#buffered === '') return;
     const { tempDir, worker } = this.#setup;
     const bytes = Buffer.from(this.#buffered);
     this.#buffered = '';
-    appendFileSync(partRejects(tempDir, this.#part, worker), bytes, { mode: 0o600 });
+    appendFileSync(partRejectsPath(tempDir, this.#part, worker), bytes, { mode: 0o600 });
   }
 }
 
-/** The rejects of a part, in the order of its lines, as many as are kept. */
+/** Returns the rejects of a part in the order of its lines, up to the limit. */
 function rejectsOfPart(tempDir: string, part: number, workerCount: number): string[] {
-  const files = Array.from({ length: workerCount }, (_, worker) => partRejects(tempDir, part, worker))
+  const files = Array.from({ length: workerCount }, (_, worker) => partRejectsPath(tempDir, part, worker))
     .filter((path) => existsSync(path))
     .map((path) => readFileSync(path, 'utf8').trimEnd().split('\n'));
   if (files.length < 2) return files[0] ?? [];
-  // Each file has the first of its worker's lines, so the first of all lines are in them.
+  // Each file has its worker's first rejects, up to the limit. So the first rejects of the part are among them.
   const lines = files.flat().map((text) => ({ text, line: (JSON.parse(text) as { line: number }).line }));
   lines.sort((a, b) => a.line - b.line);
   return lines.slice(0, REJECTS_PER_PART_MAX).map(({ text }) => text);
 }
 
-/** Puts the parts' rejects into one new file at `path`, as many as are kept, on the disk when this returns. Returns how many; with none there is no file. */
+/** Merges the rejects of all parts, up to the limit, into a new file at `path` and syncs it. Returns their number; if it is 0, there is no file. */
 export function gatherRejects(tempDir: string, partCount: number, workerCount: number, path: string): number {
   let descriptor = -1;
   let sizeBytes = 0;
@@ -138,12 +138,12 @@ export function gatherRejects(tempDir: string, partCount: number, workerCount: n
 }
 
 /**
- * Gives the gathered rejects their name; where there are none, the report of an earlier build goes.
+ * Moves the merged rejects to their final path. If there are none, removes the report of an earlier build.
  *
  * @throws PagegateError build_output_exists
  */
-export function publishRejects(gathered: string, written: number, path: string): void {
+export function publishRejects(unfinished: string, written: number, path: string): void {
   checkRejects(path);
-  if (written > 0) renameSync(gathered, path);
+  if (written > 0) renameSync(unfinished, path);
   else rmSync(path, { force: true });
 }

@@ -1,4 +1,4 @@
-/** The paths that a build writes to, looked at before it begins. */
+/** Checks the paths that a build writes to, before it begins. */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 import { MANIFEST_FILE, SIGNATURE_FILE } from '../../drop/drop-files.ts';
@@ -9,30 +9,34 @@ import type { BuildOptions } from '../options.ts';
 import { checkRejects } from './rejects-file.ts';
 
 export interface BuildTargets {
-  /** Where the index goes. */
+  /** Path of the index. */
   readonly out: string;
-  /** Where the report of rejects goes, if one is wanted. */
+  /** Path of the report of rejects, if one is requested. */
   readonly rejects: string | undefined;
   /** The folder for temporary files. */
   readonly tempParent: string;
 }
 
 /**
- * Makes the folders and returns the paths, absolute and without links on the way.
+ * Creates missing folders and returns absolute paths. Those of files contain the real path of the file's folder.
  *
- * @param parts the file names of the drop
- * @param made gets the folders that were not there
- * @throws PagegateError build_path for one that names no file, a file of the drop itself, or the index's for the rejects
- * @throws PagegateError build_output_exists for one that is taken
- * @throws the system's error where a folder cannot be made
+ * @param parts the file names of the drop's parts
+ * @param createdFolders receives the folders that this call creates
+ * @throws PagegateError build_path if a path does not name a file or names a file of the drop, or if both paths are the same file
+ * @throws PagegateError build_output_exists if a path has a file that must not be replaced
+ * @throws the system's error if a folder cannot be created
  */
-export function prepareTargets(options: BuildOptions, parts: readonly string[], made: string[]): BuildTargets {
-  const { drop, out: givenOut, rejectsFile, tempDir } = options;
-  checkName(givenOut);
+export function prepareTargets(
+  options: BuildOptions,
+  parts: readonly string[],
+  createdFolders: string[],
+): BuildTargets {
+  const { drop, out: requestedOut, rejectsFile, tempDir } = options;
+  checkName(requestedOut);
   if (rejectsFile !== undefined) checkName(rejectsFile);
   if (tempDir === '') throw new PagegateError('build_path', 'The folder for temporary files has no name.');
-  const out = place(givenOut, made);
-  const rejects = rejectsFile === undefined ? undefined : place(rejectsFile, made);
+  const out = resolveFile(requestedOut, createdFolders);
+  const rejects = rejectsFile === undefined ? undefined : resolveFile(rejectsFile, createdFolders);
   if (rejects === out || (rejects !== undefined && isSameFile(out, rejects))) {
     throw new PagegateError('build_path', `${rejectsFile} is where the index goes; rejects need another file.`, {
       path: rejectsFile,
@@ -42,14 +46,14 @@ export function prepareTargets(options: BuildOptions, parts: readonly string[], 
   checkOutput(out, options);
   if (rejects !== undefined) checkRejects(rejects);
   const tempParent = resolve(tempDir ?? dirname(out));
-  made.push(...makeFolder(tempParent));
+  createdFolders.push(...makeFolder(tempParent));
   return { out, rejects, tempParent };
 }
 
-/** What the system says of a path that can never be written to: part of it is a file, it leads in a circle, a name is too long. */
+/** System errors for a path that can never be written to: a folder in it is a file, its links form a loop, or a name is too long. */
 const PATH_MISTAKES: ReadonlySet<string> = new Set(['ENOTDIR', 'ELOOP', 'ENAMETOOLONG']);
 
-/** A failure of the system as `build_path` where the path itself is the mistake; anything else passes unchanged. */
+/** Converts a system error to `build_path` if the path itself is wrong. Returns any other error unchanged. */
 export function asPathMistake(error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   if (path === undefined || code === undefined || !PATH_MISTAKES.has(code)) return error;
@@ -62,20 +66,20 @@ function checkName(path: string): void {
   throw new PagegateError('build_path', `${path} names a folder; a file is needed.`, { path });
 }
 
-/** Makes the file's folder; returns the file's path by the folder's real name. */
-function place(path: string, made: string[]): string {
+/** Creates the file's folder if it is missing. Returns the file's path with the real path of the folder. */
+function resolveFile(path: string, createdFolders: string[]): string {
   const folder = dirname(resolve(path));
-  made.push(...makeFolder(folder));
+  createdFolders.push(...makeFolder(folder));
   return join(realpathSync(folder), basename(path));
 }
 
-/** Two names can be one file: a hard link, or a file system that does not tell upper from lower case. */
+/** Two names can be the same file: by a hard link, or on a case-insensitive file system. */
 function isSameFile(a: string, b: string): boolean {
   const [first, second] = [a, b].map((path) => lstatSync(path, { throwIfNoEntry: false, bigint: true }));
   return first !== undefined && second !== undefined && first.dev === second.dev && first.ino === second.ino;
 }
 
-/** A build reads the drop until its end; what it needs must not be where its result goes. */
+/** A build reads the drop until the end, so its output must not replace a file of the drop. */
 function checkIsNotInput(target: string, drop: string, parts: readonly string[]): void {
   const input = [MANIFEST_FILE, SIGNATURE_FILE, ...parts].find((name) => isSameFile(target, join(drop, name)));
   if (input === undefined) return;
@@ -83,7 +87,7 @@ function checkIsNotInput(target: string, drop: string, parts: readonly string[])
 }
 
 /**
- * Looks at the place of the index: a build replaces an index, or an empty file, and with `force` any other file.
+ * Checks the path of the index. A build may replace an index or an empty file, and with `force` any other regular file.
  *
  * @throws PagegateError build_output_exists
  */

@@ -1,7 +1,7 @@
 /**
- * What a build has on the disk before it is done: a folder of temporary files, and the unfinished index and report of rejects, each beside
- * the place where it goes. A build that ends as it should removes them; one that was killed cannot, and the next build in the same
- * place does it instead. What tells the two apart is a lock: the kernel gives it up when its holder ends, however it ends.
+ * What a build has on disk before it is done: a folder of temporary files, and the unfinished index and report of rejects, each beside its
+ * final path. A build removes them when it ends. A killed build cannot, so the next build in the same place does it instead. A lock shows
+ * whether a build is still running: the kernel releases it when the holder ends, for whatever reason.
  */
 import {
   closeSync,
@@ -20,31 +20,31 @@ import { lockFile } from '../../platform/libc.ts';
 const PREFIX = '.pagegate-build-';
 const UNFINISHED = '.building-';
 const LOCK = 'lock';
-/** Locked before it gets its name, so that what has the name was always locked by somebody. */
+/** The lock file is locked under this name and then renamed, so that a file named `LOCK` has been locked from the start. */
 const UNNAMED_LOCK = 'lock.new';
 
 /** One build's temporary folder and unfinished files. */
 export class Workspace {
-  /** The folder. */
+  /** The folder of temporary files. */
   readonly path: string;
-  /** Where the index is written until it gets its name. */
+  /** Path of the unfinished index. */
   readonly unfinished: string;
-  /** The same for the report of rejects. */
+  /** Path of the unfinished report of rejects. */
   readonly unfinishedRejects: string;
-  /** What is this build's own, and goes with it. */
-  readonly #own: string[] = [];
+  /** Files and folders of this build; removed when it ends. */
+  readonly #ownPaths: string[] = [];
   readonly #locks: number[] = [];
 
   /**
-   * A new folder in `parent`, for an index that goes to `out` and rejects that go to `rejects`; their folders must be there.
+   * Creates a new folder in `parent`, for an index at `out` and a report at `rejects`. The folders of both must exist.
    *
-   * @throws the system's error where one of the files could not be made, and leaves nothing behind
+   * @throws the system's error if one of the files cannot be created; then it leaves nothing behind
    */
   constructor(parent: string, out: string, rejects?: string) {
     this.unfinished = `${out}${UNFINISHED}${process.pid}`;
     this.unfinishedRejects = `${rejects ?? out}${UNFINISHED}${process.pid}`;
     this.path = mkdtempSync(join(parent, PREFIX));
-    this.#own.push(this.path);
+    this.#ownPaths.push(this.path);
     try {
       const unnamed = join(this.path, UNNAMED_LOCK);
       this.#lock(unnamed, 'wx');
@@ -57,15 +57,15 @@ export class Workspace {
     }
   }
 
-  /** Says that the unfinished index is there and this process's own. */
+  /** Locks the unfinished index, which must exist, to show that this process is writing it. */
   claim(): void {
     this.#lock(this.unfinished, 'r');
   }
 
-  /** Tries whether a file can be made, so that a build does not learn it at its end. */
+  /** Checks that a file can be created, so that the build does not fail at its end. */
   #reserve(path: string): void {
     closeSync(openSync(path, 'wx', 0o600));
-    this.#own.push(path);
+    this.#ownPaths.push(path);
     rmSync(path);
   }
 
@@ -75,13 +75,13 @@ export class Workspace {
     lockFile(lock);
   }
 
-  /** Removes the folder and all that is in it, and the unfinished files if they are still there. */
+  /** Removes the folder with its contents, and the unfinished files if they still exist. */
   remove(): void {
-    for (const path of this.#own.splice(0)) {
+    for (const path of this.#ownPaths.splice(0)) {
       try {
         remove(path);
       } catch {
-        // What cannot be removed now is left to the next build, and must not hide why this one ended.
+        // Left to the next build: a failure here must not hide why this build ended.
       }
     }
     for (const lock of this.#locks.splice(0)) closeSync(lock);
@@ -90,13 +90,13 @@ export class Workspace {
 
 const remove = (path: string): void => rmSync(path, { recursive: true, force: true });
 
-/** Removes what killed builds left, in the folder for temporary files and beside the files that they wrote. */
+/** Removes what killed builds left in the folder for temporary files and beside `files`, their output paths. */
 export function removeLeftovers(parent: string, ...files: readonly string[]): void {
   removeAbandoned(parent, PREFIX, isAbandonedFolder);
   for (const file of files) removeAbandoned(dirname(file), `${basename(file)}${UNFINISHED}`, isAbandonedFile);
 }
 
-/** Removes what is in a folder, begins with a prefix and is abandoned. */
+/** Removes the abandoned files and folders in `folder` whose names begin with `prefix`. */
 function removeAbandoned(folder: string, prefix: string, isAbandoned: (path: string) => boolean): void {
   try {
     for (const name of readdirSync(folder)) {
@@ -104,28 +104,31 @@ function removeAbandoned(folder: string, prefix: string, isAbandoned: (path: str
       if (name.startsWith(prefix) && isAbandoned(path)) remove(path);
     }
   } catch {
-    // What cannot be seen or removed takes space, and is no reason not to build.
+    // Leftovers that cannot be listed or removed only take space. They must not stop a build.
   }
 }
 
-/** A folder of our own (where all may write, anybody can choose such a name) whose lock nobody holds; without one, a build may just be making it. */
+/**
+ * True for a folder of the current user whose lock no process holds. Other users' folders do not count: in a shared folder, any user can
+ * choose such a name. A folder without a lock does not count: a build may be about to create the lock.
+ */
 function isAbandonedFolder(path: string): boolean {
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined || !status.isDirectory() || status.uid !== process.geteuid!()) return false;
   return isUnlocked(join(path, LOCK));
 }
 
-/** A file of our own that nobody holds, and whose process is no longer there: it may just have made the file. */
+/** True for an unlocked file of the current user whose process has ended. A running process may be about to lock it. */
 function isAbandonedFile(path: string): boolean {
   const status = lstatSync(path, { throwIfNoEntry: false });
   if (status === undefined || !status.isFile() || status.uid !== process.geteuid!()) return false;
   const [, pid] = /\.building-([1-9][0-9]{0,9})$/.exec(path) ?? [];
   if (pid === undefined || !isUnlocked(path)) return false;
-  // In a container every start may have the same number.
+  // In a container, each start may get the same process ID.
   return pid === `${process.pid}` || !existsSync(`/proc/${pid}`);
 }
 
-/** Also false if there is no such file, or none that may be opened. */
+/** True if no process holds the file's lock. False if the file does not exist or cannot be opened. */
 function isUnlocked(path: string): boolean {
   let lock = -1;
   try {

@@ -1,33 +1,33 @@
 /**
- * What the workers of a scan share: which part is read next, and blocks of lines on their way from the worker that reads their part to the
- * one that scans them. First in, first out, so that no worker gets lines of a part before earlier ones of it. All of it is shared memory;
- * a worker waits for others only where there is nothing that it could do.
+ * The state that the workers of a scan share: the next part to read, and a queue of blocks of lines. One worker reads a part and puts
+ * blocks, any worker takes and scans them. First in, first out, so that no worker gets lines of a part before earlier ones of it. All of it
+ * is in shared memory. A worker waits for others only if there is nothing to do.
  */
 
-/** Four of the longest lines; small enough to stay in the processor's cache from the copy to the last look at a line. */
+/** Space for four lines of maximum length. Small enough to stay in the processor's cache from the copy until the lines are scanned. */
 const BLOCK_BYTES = 1 << 18;
 /**
- * Blocks for each worker. One that reads fills up to two, each scans one, and up to `BLOCKS_AHEAD` wait for each that helps: with fewer
- * than four for each worker, one that reads could find none free though none waits.
+ * Blocks for each worker. A reader fills up to two, each worker scans one, and up to `BLOCKS_AHEAD` wait for each helper. With fewer than
+ * four for each worker, a reader could find no free block although none is queued.
  */
 const BLOCKS_PER_WORKER = 4;
-/** Blocks that wait for a worker that helps: it need not wait for the next while the one that reads scans a block itself. */
+/** Blocks to keep queued for each helper, so that it has work while the reader scans a block itself. */
 const BLOCKS_AHEAD = 2;
 
-// Places in the control words.
+// Indexes of the control words.
 const LOCK = 0;
-/** Counts what workers may wait for. */
+/** Counts changes that workers may wait for. */
 const CHANGES = 1;
 const NEXT_PART = 2;
 const PARTS_LEFT = 3;
-/** Workers that have no part to read. */
+/** Number of helpers: workers that have no part to read, or have read theirs. */
 const HELPING = 4;
 const FREE_COUNT = 5;
 const QUEUE_FIRST = 6;
 const QUEUE_COUNT = 7;
 const LISTS = 8;
 
-/** The memory, as it crosses to a thread. */
+/** The shared memory, in the form that is passed to a thread. */
 export interface SharedBlocks {
   readonly control: SharedArrayBuffer;
   readonly firstLines: SharedArrayBuffer;
@@ -53,23 +53,23 @@ export interface QueuedBlock {
 
 /** The queue, as one worker sees it. */
 export class BlockQueue {
-  /** How many workers share it. */
+  /** Number of workers that share it. */
   readonly workers: number;
   readonly #worker: number;
   readonly #control: Int32Array;
   readonly #firstLines: Float64Array;
   readonly #spaces: readonly BlockSpace[];
-  /** Where in the control words lists begin: of free blocks, of those that wait, of what each holds, and of what each worker reads. */
+  /** Where the lists begin in the control words: free blocks, queued blocks, and for each block its size, its part and the part's reader. */
   readonly #free: number;
   readonly #queue: number;
   readonly #sizes: number;
   readonly #parts: number;
   readonly #readers: number;
-  /** Blocks of a worker's part that are not scanned yet, and the lines of it that are, without the blank ones. */
+  /** The same for the lists by worker: blocks of its part that are not scanned yet, and lines of its part that are, without blank ones. */
   readonly #pending: number;
   readonly #counted: number;
 
-  /** The memory for so many workers (at least one) and parts. */
+  /** Allocates the memory. `workers`: at least 1. */
   static allocate(workers: number, parts: number): SharedBlocks {
     const count = workers * BLOCKS_PER_WORKER;
     const control = new Int32Array(new SharedArrayBuffer(4 * (LISTS + 5 * count + 2 * workers)));
@@ -83,7 +83,7 @@ export class BlockQueue {
     };
   }
 
-  /** For the worker of that number. */
+  /** The queue for worker `worker`, counted from 0. */
   constructor({ control, firstLines, bytes }: SharedBlocks, worker: number) {
     const count = bytes.byteLength / BLOCK_BYTES;
     this.workers = count / BLOCKS_PER_WORKER;
@@ -103,33 +103,33 @@ export class BlockQueue {
     this.#counted = this.#pending + this.workers;
   }
 
-  /** Place of the next part that nobody reads yet, which this worker then has to read; beyond the last there is none. */
+  /** Claims the next part for this worker, which then must read it, and returns its index. If there is none, the index is beyond the last part. */
   beginPart(): number {
     Atomics.store(this.#control, this.#counted + this.#worker, 0);
     return Atomics.add(this.#control, NEXT_PART, 1);
   }
 
-  /** This worker has read its part, and all of it is scanned. */
+  /** Call when this worker's part has been read and scanned. */
   endPart(): void {
-    if (Atomics.sub(this.#control, PARTS_LEFT, 1) === 1) this.#tell();
+    if (Atomics.sub(this.#control, PARTS_LEFT, 1) === 1) this.#notify();
   }
 
-  /** Lines of this worker's part that were scanned, without the blank ones. */
+  /** Number of lines of this worker's part that have been scanned, without blank ones. */
   get counted(): number {
     return Atomics.load(this.#control, this.#counted + this.#worker);
   }
 
-  /** True where all that was put of this worker's part is scanned. */
+  /** True if all blocks put for this worker's part have been scanned. */
   get isPartScanned(): boolean {
     return Atomics.load(this.#control, this.#pending + this.#worker) === 0;
   }
 
-  /** True where each part is read and scanned. */
+  /** True if all parts have been read and scanned. */
   get isAllScanned(): boolean {
     return Atomics.load(this.#control, PARTS_LEFT) === 0;
   }
 
-  /** Memory to fill; undefined where all of it is in use, and then blocks wait to be scanned. */
+  /** Returns a free block to fill. If it returns undefined, all blocks are in use and some are queued. */
   reserve(): BlockSpace | undefined {
     return this.#locked((control) => {
       if (control[FREE_COUNT] === 0) return undefined;
@@ -138,7 +138,7 @@ export class BlockQueue {
     });
   }
 
-  /** Lines of this worker's part wait to be scanned. */
+  /** Queues a block with lines of this worker's part. `firstLine`: the number of its first line, from 1. */
   put({ number }: BlockSpace, sizeBytes: number, part: number, firstLine: number): void {
     this.#locked((control) => {
       control[this.#sizes + number] = sizeBytes;
@@ -149,15 +149,15 @@ export class BlockQueue {
       control[QUEUE_COUNT]! += 1;
       control[this.#pending + this.#worker]! += 1;
     });
-    this.#tell();
+    this.#notify();
   }
 
-  /** True where more blocks wait than those who help need: one that reads scans them before it goes on. */
+  /** True if more blocks are queued than the helpers need. A reader then scans some before it reads on. */
   get hasSurplus(): boolean {
     return Atomics.load(this.#control, QUEUE_COUNT) > BLOCKS_AHEAD * Atomics.load(this.#control, HELPING);
   }
 
-  /** The block that waits longest; undefined where none does. */
+  /** Takes the oldest queued block; undefined if the queue is empty. */
   take(): QueuedBlock | undefined {
     return this.#locked((control) => {
       if (control[QUEUE_COUNT] === 0) return undefined;
@@ -175,7 +175,7 @@ export class BlockQueue {
     });
   }
 
-  /** A block that was taken is scanned, and had so many lines that are not blank: its memory is free. */
+  /** Frees a block that has been scanned. `records`: the number of its lines that are not blank. */
   release({ space, reader }: QueuedBlock, records: number): void {
     const isLast = this.#locked((control) => {
       control[this.#free + control[FREE_COUNT]!] = space.number;
@@ -184,14 +184,14 @@ export class BlockQueue {
       control[this.#pending + reader]! -= 1;
       return control[this.#pending + reader] === 0;
     });
-    if (isLast) this.#tell();
+    if (isLast) this.#notify();
   }
 
-  /** Scans what others read, until `isDone`, and waits while there is nothing. */
+  /** Scans queued blocks until `isDone` returns true. Waits while the queue is empty. */
   help(scan: (block: QueuedBlock) => void, isDone: () => boolean): void {
     Atomics.add(this.#control, HELPING, 1);
     for (;;) {
-      // Asked before anything else: a change that comes later ends the waiting.
+      // Read before the checks: a change after this point ends the wait.
       const changes = Atomics.load(this.#control, CHANGES);
       if (isDone()) break;
       const block = this.take();
@@ -201,12 +201,12 @@ export class BlockQueue {
     Atomics.sub(this.#control, HELPING, 1);
   }
 
-  #tell(): void {
+  #notify(): void {
     Atomics.add(this.#control, CHANGES, 1);
     Atomics.notify(this.#control, CHANGES);
   }
 
-  /** Holds the lock for the time of a call, which takes less than a microsecond. */
+  /** Calls `run` with the lock held. The call must be short: less than a microsecond. */
   #locked<T>(run: (control: Int32Array) => T): T {
     const control = this.#control;
     while (Atomics.compareExchange(control, LOCK, 0, 1) !== 0) Atomics.wait(control, LOCK, 1);

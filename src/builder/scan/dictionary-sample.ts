@@ -1,4 +1,4 @@
-/** The dictionary comes from a sample of the drop: the same drop gives the same sample, whatever machine builds. */
+/** Trains the dictionary with a sample of the drop. The same drop gives the same sample on every machine. */
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
@@ -11,19 +11,19 @@ import type { VocabularyScope } from '../../record/vocabulary.ts';
 import { FastScanner } from './fast-scanner.ts';
 
 /**
- * Entries to learn from, over all parts: one of so many, within these limits. Half as many make an index of a million records 0.02 % larger, and to
- * learn from them takes a twentieth of its build.
+ * Size of the sample over all parts: one of `SAMPLE_SHARE` entries, within these limits. With half as many, an index of a million records is
+ * 0.02 % larger. Training takes a twentieth of its build time.
  */
 const SAMPLE_SHARE = 25;
 const SAMPLE_ENTRIES_MIN = 40_000;
 const SAMPLE_ENTRIES_MAX = 80_000;
-/** Parts that are looked into. */
+/** Maximum number of parts to sample. */
 const SAMPLE_PARTS_MAX = 64;
-/** Places in a plain part: an alphabetical one is not the same throughout. */
+/** Number of places to sample in a plain part. One place is not enough: if lines are in alphabetical order, they vary along the part. */
 const PLACES_PER_PART = 8;
 const PLACE_BYTES_MAX = 8 << 20;
 
-/** What to sample; plain data, so that it can cross to a thread. */
+/** What to sample. Plain data, so that it can be passed to a thread. */
 export interface SampleSetup {
   readonly drop: string;
   readonly parts: readonly DropPart[];
@@ -59,15 +59,15 @@ class TrainingSink implements LineSink {
 }
 
 /**
- * Reads the sample and trains the dictionary; returns its bytes.
+ * Reads the sample, trains the dictionary and returns its encoded bytes.
  *
- * @throws PagegateError as `readPart` does
+ * @throws PagegateError whatever `readPart` throws
  */
-export async function trainDictionary({ drop, parts: all, scope }: SampleSetup): Promise<Uint8Array> {
+export async function trainDictionary({ drop, parts: allParts, scope }: SampleSetup): Promise<Uint8Array> {
   const trainer = new DictionaryTrainer(recordNames(scope));
   const sink = new TrainingSink(trainer, scope);
-  const parts = spread(all, SAMPLE_PARTS_MAX);
-  const records = all.reduce((sum, part) => sum + part.records, 0);
+  const parts = spread(allParts, SAMPLE_PARTS_MAX);
+  const records = allParts.reduce((sum, part) => sum + part.records, 0);
   const wanted = Math.min(SAMPLE_ENTRIES_MAX, Math.max(SAMPLE_ENTRIES_MIN, Math.ceil(records / SAMPLE_SHARE)));
   const perPart = Math.ceil(wanted / parts.length);
   for (const part of parts) {
@@ -77,13 +77,13 @@ export async function trainDictionary({ drop, parts: all, scope }: SampleSetup):
   return encodeDictionary(trainer.train());
 }
 
-/** At most `count` of the items, evenly spread, the first among them. */
+/** Returns at most `count` of the items: the first one and others, evenly spaced. */
 function spread<T>(items: readonly T[], count: number): T[] {
   if (items.length <= count) return [...items];
   return Array.from({ length: count }, (_, i) => items[Math.floor((i * items.length) / count)]!);
 }
 
-/** The first entries of a packed part, in whole chunks. */
+/** Samples the first entries of a packed part, in whole chunks. */
 async function samplePacked(drop: string, part: DropPart, sink: TrainingSink, wanted: number): Promise<void> {
   const before = sink.entries;
   const lines = new LineSplitter(sink);
@@ -94,7 +94,7 @@ async function samplePacked(drop: string, part: DropPart, sink: TrainingSink, wa
   lines.end();
 }
 
-/** Whole lines from several places of a plain part. */
+/** Samples complete lines at several places of a plain part. */
 function samplePlain(drop: string, part: DropPart, sink: TrainingSink, wanted: number): void {
   if (part.records === 0) return;
   const share = Math.min(1, wanted / part.records);

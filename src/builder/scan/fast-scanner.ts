@@ -1,8 +1,8 @@
 /**
- * Reads the lines that a careful vendor writes, straight from bytes to fields: compact JSON, `domain` first, every value in the form
- * the index keeps, but for the two most frequent repairs. It understands a line entirely or not at all: `scan` says false for whatever
- * it does not know, good or bad, and parseEntry decides. Where it says true, parseEntry finds the same entry, the same repairs and no
- * rejects; a fuzz test holds it to that.
+ * A fast path for lines as a careful vendor writes them, parsed from bytes directly into fields: compact JSON, `domain` first, every value
+ * in the form that the index stores. It also makes the two most frequent repairs. It parses a line completely or not at all: for anything
+ * that it does not know, valid or not, `scan` returns false and parseEntry decides. If it returns true, parseEntry finds the same entry,
+ * the same repairs and no rejects. A fuzz test checks that.
  */
 
 import { ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
@@ -16,7 +16,7 @@ import type { VocabularyScope } from '../../record/vocabulary.ts';
 import { FixedText, hostEnd, startsWithWww } from './host-bytes.ts';
 import { PageScanner } from './page-scanner.ts';
 
-// Constants of this module, as those of page-scanner.ts and host-bytes.ts are: imported ones make a scan some percent slower.
+// Each of page-scanner.ts, host-bytes.ts and this file declares its own constants: imported ones make a scan several percent slower.
 const QUOTE = 0x22;
 const COMMA = 0x2c;
 const DOT = 0x2e;
@@ -61,7 +61,7 @@ const FIELD = {
 };
 /** The fields' first letters differ. */
 const FIELD_OF_LETTER = new Uint8Array(256);
-/** Name with quotes and colon, by field. */
+/** The name of each field, with quotes and colon. */
 const FIELD_NAMES: FixedText[] = [];
 for (const [name, field] of Object.entries(FIELD)) {
   FIELD_OF_LETTER[name.charCodeAt(0)] = field;
@@ -69,29 +69,32 @@ for (const [name, field] of Object.entries(FIELD)) {
 }
 const START = new FixedText('{"domain":"');
 
-/** Repairs of one line that are made here; more of them are left to the slow reader. */
+/** Maximum number of repairs of one line. Lines that need more are left to parseEntry. */
 const REPAIRS_MAX = 64;
 
-/** Reads one line after the other into the same fields. */
+/** Scans lines, one at a time, into the same fields. */
 export class FastScanner {
-  /** What was repaired on the line scanned last. */
+  /** Repairs made on the last line scanned. */
   readonly repairs: Repair[] = [];
   readonly #fields: RecordFields;
   readonly #pages: PageScanner;
-  /** A line that was changed. */
+  /** Holds a repaired line. */
   readonly #scratch: Buffer = Buffer.alloc(LINE_MAX_BYTES + REPAIRS_MAX + 8);
   #buffer: Buffer = this.#scratch;
   readonly #text = new ByteKey();
 
-  /** Fills these fields; the ranges are in the fields' source. The path templates are those of the dictionary that the fields are encoded with. */
+  /**
+   * @param fields are filled by each scan; their ranges refer to `fields.source`
+   * @param pathTemplates must be those of the dictionary that the fields are encoded with
+   */
   constructor(fields: RecordFields, scope: VocabularyScope, pathTemplates?: Dictionary['pathTemplates']) {
     this.#fields = fields;
     this.#pages = new PageScanner(fields, scope, pathTemplates);
   }
 
   /**
-   * Reads the line `buffer[start, end)`. True where the fields are filled, valid as long as the buffer is and until the next call; false
-   * where somebody else must read it.
+   * Scans the line `buffer[start, end)`. Returns true if the fields are filled; they are valid until the next call, and as long as the buffer
+   * is unchanged. Returns false if the caller must use parseEntry.
    */
   scan(buffer: Buffer, start: number, end: number): boolean {
     if (this.repairs.length > 0) this.repairs.length = 0;
@@ -108,7 +111,7 @@ export class FastScanner {
     return false;
   }
 
-  /** The line, a slash put where one lacks, in the scratch buffer; returns its size. */
+  /** Copies the line to the scratch buffer, with the missing slash inserted. Returns its new size. */
   #insertSlash(size: number, start: number): number {
     const from = this.#buffer;
     const lineStart = from === this.#scratch ? 0 : start;
@@ -133,7 +136,7 @@ export class FastScanner {
     if (startsWithWww(buffer, fields.domainStart) && !this.#stripWww()) return false;
     at += 1;
     let seen = 0;
-    // Every reader stops at the brace that ends the line at the latest, or finds what it does not know.
+    // The methods that read values never pass the brace that ends the line: they stop there, or return `NOT_FOUND`.
     while (buffer[at] === COMMA) {
       const field = FIELD_OF_LETTER[buffer[at + 2] ?? 0]!;
       if (field === 0 || (seen & (1 << field)) !== 0) return false;
@@ -146,7 +149,7 @@ export class FastScanner {
     return at === end - 1;
   }
 
-  /** As the domain module does it; false where a `www.` stays, because what follows is a suffix or a single label. */
+  /** Strips `www.` as the domain module does. False if it must stay, because a public suffix or a single label follows. */
   #stripWww(): boolean {
     const fields = this.#fields;
     const buffer = this.#buffer;
@@ -213,7 +216,7 @@ export class FastScanner {
     return buffer[at] === BRACKET_CLOSE ? at + 1 : NOT_FOUND;
   }
 
-  /** Puts an ordinal in its place; false where it is there already. */
+  /** Inserts an ordinal into the sorted list; false if the list has it already. */
   #addFiltering(ordinal: number): boolean {
     const { filtering } = this.#fields;
     let place = this.#fields.filteringCount;
@@ -227,7 +230,7 @@ export class FastScanner {
     return true;
   }
 
-  /** 0 to 10 with up to two decimals. */
+  /** Scans a number from 0 to 10 with up to two decimals. */
   #openPageRank(start: number): number {
     const buffer = this.#buffer;
     let at = start;
@@ -257,7 +260,7 @@ export class FastScanner {
     return at;
   }
 
-  /** Up to nine digits. */
+  /** Scans a positive number of up to nine digits. */
   #globalRank(start: number): number {
     const buffer = this.#buffer;
     let at = start;

@@ -1,33 +1,33 @@
 /**
- * Lines that wait until there are many of their kind. To read odd lines one after the other takes half as long as to read each between
- * plain ones, and the reader of those keeps the processor's caches for itself meanwhile.
+ * Collects lines to read them in batches. Reading a batch of unusual lines takes half as long as reading each between plain ones, and the
+ * fast scanner does not have to share the processor's caches meanwhile.
  */
 import { LINE_MAX_BYTES } from '../../record/entry.ts';
 
 const HELD_MAX = 256;
-/** Space for as many lines of usual size. */
+/** Enough space for `HELD_MAX` lines of usual size. */
 const HELD_MAX_BYTES = 4 * LINE_MAX_BYTES;
 
-/** Reads a line that was held: bytes `start` up to `end` of `buffer`, valid during the call only. */
+/** Reads the held line `buffer[start, end)`. The bytes are valid only during the call. */
 export type HeldLineReader = (buffer: Buffer, start: number, end: number, part: number, line: number) => void;
 
-/** First in, first out. */
+/** Holds copies of lines and passes them on in the same order. */
 export class HeldLines {
   readonly #read: HeldLineReader;
   readonly #bytes: Buffer = Buffer.allocUnsafeSlow(HELD_MAX_BYTES);
   readonly #ends: Uint32Array = new Uint32Array(HELD_MAX);
   readonly #parts: Uint32Array = new Uint32Array(HELD_MAX);
-  /** Numbers of lines exceed 32 bits. */
+  /** Line numbers. They can exceed 32 bits. */
   readonly #lines: Float64Array = new Float64Array(HELD_MAX);
   #count = 0;
   #filled = 0;
 
-  /** `read` is called with the lines in their order, whenever there are enough. */
+  /** `read` is called for each held line, in order, whenever the batch is full. */
   constructor(read: HeldLineReader) {
     this.#read = read;
   }
 
-  /** Holds a copy of the line `buffer[start, end)`, which has at most `LINE_MAX_BYTES`. */
+  /** Holds a copy of the line `buffer[start, end)`, at most `LINE_MAX_BYTES` long. */
   add(buffer: Buffer, start: number, end: number, part: number, line: number): void {
     if (this.#filled + end - start > HELD_MAX_BYTES) this.readAll();
     this.#filled += buffer.copy(this.#bytes, this.#filled, start, end);
@@ -38,7 +38,7 @@ export class HeldLines {
     if (this.#count === HELD_MAX) this.readAll();
   }
 
-  /** Reads all that wait. */
+  /** Reads all held lines. */
   readAll(): void {
     let start = 0;
     for (let i = 0; i < this.#count; i++) {

@@ -1,4 +1,4 @@
-/** Hosts and fixed texts in the bytes of a line. */
+/** Recognizes hosts and fixed texts in the bytes of a line. */
 import { NOT_FOUND } from '../../bytes/byte-map.ts';
 import { LIMITS } from '../../limits.ts';
 
@@ -7,7 +7,7 @@ const DOT = 0x2e;
 const NAME_MAX_BYTES = LIMITS.domainBytes.value;
 const LABEL_MAX_BYTES = LIMITS.labelBytes.value;
 
-/** Host characters: 1 letter, 2 digit or underscore, 3 hyphen, 4 dot, 0 anything else. */
+/** Classes of host characters: 1 lower-case letter, 2 digit or underscore, 3 hyphen, 4 dot, 0 anything else. */
 const HOST_CLASS = new Uint8Array(256);
 for (let code = 0; code < 128; code++) {
   const character = String.fromCharCode(code);
@@ -17,7 +17,7 @@ for (let code = 0; code < 128; code++) {
 HOST_CLASS[HYPHEN] = 3;
 HOST_CLASS[DOT] = 4;
 
-/** A text of at least four bytes that is looked for in lines, four bytes at a time; the last four overlap the ones before. */
+/** A text of at least four bytes, compared with lines four bytes at a time. The last four may overlap the ones before. */
 export class FixedText {
   readonly size: number;
   readonly #words: Int32Array;
@@ -31,12 +31,12 @@ export class FixedText {
     );
   }
 
-  /** Its first four bytes. */
+  /** The first four bytes, as a little-endian integer. */
   get firstWord(): number {
     return this.#words[0]!;
   }
 
-  /** True where it stands at `at` of a line that ends at `end`. */
+  /** True if the text is at `at` of a line that ends at `end`. */
   isAt(view: DataView, at: number, end: number): boolean {
     const words = this.#words;
     const last = at + this.size - 4;
@@ -47,23 +47,24 @@ export class FixedText {
   }
 }
 
-/** A host as it stands in a key (see `isPlainHost` of the domain module): where it ends, or `NOT_FOUND`. */
+/** Returns the end of the host at `start`, or `NOT_FOUND` if it is not in canonical form (see `isPlainHost` of the domain module). */
 export function hostEnd(buffer: Uint8Array, start: number, end: number): number {
   let at = start;
   let labelStart = start;
   let labels = 0;
-  let before = 4;
+  let previous = 4;
   for (; at < end; at++) {
     const kind = HOST_CLASS[buffer[at]!]!;
     if (kind === 0) break;
     if (kind === 4) {
-      if (before >= 3 || at - labelStart > LABEL_MAX_BYTES) return NOT_FOUND;
+      if (previous >= 3 || at - labelStart > LABEL_MAX_BYTES) return NOT_FOUND;
       labels += 1;
       labelStart = at + 1;
-    } else if (kind === 3 && (before === 4 || (at === labelStart + 3 && isAce(buffer, labelStart)))) return NOT_FOUND;
-    before = kind;
+    } else if (kind === 3 && (previous === 4 || (at === labelStart + 3 && isAce(buffer, labelStart)))) return NOT_FOUND;
+    previous = kind;
   }
-  if (labels === 0 || before >= 3 || at - labelStart > LABEL_MAX_BYTES || at - start > NAME_MAX_BYTES) return NOT_FOUND;
+  if (labels === 0 || previous >= 3 || at - labelStart > LABEL_MAX_BYTES || at - start > NAME_MAX_BYTES)
+    return NOT_FOUND;
   return HOST_CLASS[buffer[labelStart]!] === 1 ? at : NOT_FOUND;
 }
 
@@ -71,7 +72,7 @@ function isAce(buffer: Uint8Array, at: number): boolean {
   return buffer[at] === 0x78 && buffer[at + 1] === 0x6e && buffer[at + 2] === HYPHEN;
 }
 
-/** Where the last two labels of a host begin that has two or more. */
+/** Returns where the last two labels of a host begin. The host must have at least two. */
 export function lastLabelsStart(buffer: Uint8Array, start: number, end: number): number {
   let at = end - 1;
   while (buffer[at] !== DOT) at--;

@@ -1,4 +1,4 @@
-/** The `page_types` of a line, read straight from its bytes: a part of the fast scanner. */
+/** The part of the fast scanner that reads the `page_types` of a line directly from its bytes. */
 
 import { ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
@@ -26,8 +26,8 @@ const HTTPS = new FixedText('https://');
 const TYPE_SLOTS = 256;
 
 /**
- * Characters after the host that the URL parser leaves as they are are not 0. What may begin a dot segment: of two neighbors, the upper
- * half of the one and the lower half of the other have a bit in common (`/.` and `%2`).
+ * Classes of the characters after the host: 0 if the URL parser may change the character. Two adjacent characters may begin a dot segment
+ * (`/.` and `%2`) if the upper half of the first's class and the lower half of the second's have a bit in common.
  */
 const TAIL_CLASS = new Uint8Array(256);
 for (let code = 0; code < 128; code++) {
@@ -39,19 +39,19 @@ TAIL_CLASS[DOT] = 0x05;
 TAIL_CLASS[PERCENT] = 0x24;
 TAIL_CLASS[0x32] = 0x06;
 
-/** What Buffer has, undocumented in its types: `toString('latin1')` without its checks. */
+/** A method of Buffer that its types lack: `toString('latin1')` without the checks. */
 type Sliceable = Buffer & { latin1Slice(start: number, end: number): string };
 
-/** Reads the pages of one line after the other. */
+/** Scans the pages of lines, one line at a time. */
 export class PageScanner {
-  /** Where a URL of this line lacks the slash after its host; `NOT_FOUND` where none does. */
+  /** Where the slash after the host of a URL is missing in this line; `NOT_FOUND` if no slash is missing. */
   slashAt = NOT_FOUND;
   readonly #fields: RecordFields;
-  /** Page types by the first four bytes of their name, closing quote and colon; then all of its bytes. */
+  /** Hash table of the page types by the first four bytes of name, closing quote, colon and opening quote; `#typeTexts` has all bytes. */
   readonly #typeWords: Int32Array = new Int32Array(TYPE_SLOTS);
   readonly #typeOrdinals: Int8Array = new Int8Array(TYPE_SLOTS).fill(NOT_FOUND);
   readonly #typeTexts: readonly FixedText[];
-  /** Paths of the dictionary, by page type: a number as `templateTable` makes it. */
+  /** Path templates of the dictionary by page type and path. `templateTable` defines the values. */
   readonly #pathTemplates: ByteMap;
   readonly #unknownTemplate: number;
   readonly #path = new ByteKey();
@@ -60,7 +60,7 @@ export class PageScanner {
   #origin = 0;
   #template = 0;
 
-  /** With path templates it says which of them a path is: they must be those of the dictionary that the fields are encoded with. */
+  /** @param pathTemplates must be those of the dictionary that the fields are encoded with. Without them, no template is looked up. */
   constructor(fields: RecordFields, scope: VocabularyScope, pathTemplates?: Dictionary['pathTemplates']) {
     this.#fields = fields;
     this.#typeTexts = pageTypes(scope).map(({ name }) => new FixedText(`${name}":"`));
@@ -79,7 +79,7 @@ export class PageScanner {
     this.slashAt = NOT_FOUND;
   }
 
-  /** Reads the object of pages that begins at `start` into the fields: where it ends, or `NOT_FOUND`. */
+  /** Scans the object of pages at `start` into the fields. Returns its end, or `NOT_FOUND`. */
   scan(start: number, end: number): number {
     const fields = this.#fields;
     const { source } = fields;
@@ -100,7 +100,7 @@ export class PageScanner {
     return source[at] === BRACE_CLOSE ? at + 1 : NOT_FOUND;
   }
 
-  /** The name of a page type, from its opening quote to the URL's: where the URL begins. */
+  /** Scans the name of a page type, from its opening quote to the opening quote of the URL. Returns the start of the URL, or `NOT_FOUND`. */
   #typeName(at: number, end: number): number {
     const { source, view } = this.#fields;
     if (at + 5 > end || source[at] !== QUOTE) return NOT_FOUND;
@@ -116,7 +116,7 @@ export class PageScanner {
     }
   }
 
-  /** Where the path that begins at `start`, with a slash, ends: in the URL standard's own spelling, up to the closing quote. */
+  /** Returns the end of the path at `start`, which is its closing quote, or `NOT_FOUND` if the path is not canonical. It begins with a slash. */
   #pathEnd(start: number, end: number): number {
     const { view } = this.#fields;
     const path = this.#path;
@@ -129,13 +129,13 @@ export class PageScanner {
       : NOT_FOUND;
   }
 
-  /** Where the slash after scheme and host is, if the URL begins as one before on this line. Most pages of a site do. */
+  /** Returns the end of scheme and host if an earlier URL of this line has the same, otherwise `NOT_FOUND`. Most pages of a site do. */
   #knownOrigin(start: number, end: number): number {
     const { view, originStarts, originSizes, originCount, domainStart, domainEnd } = this.#fields;
     for (let i = 0; i < originCount; i++) {
       const size = originSizes[i]! + domainEnd - domainStart;
       if (start + size >= end) continue;
-      // Size and slash are at least 8 bytes. Four at a time; the last four, which differ most, overlap the ones before.
+      // Scheme, host and slash have at least 8 bytes. Compare four at a time, first the last four: they differ most, and may overlap others.
       const last = start + size - 3;
       const distance = originStarts[i]! - start;
       if (view.getInt32(last, true) !== view.getInt32(last + distance, true)) continue;
@@ -148,30 +148,30 @@ export class PageScanner {
     return NOT_FOUND;
   }
 
-  /** Scheme and host of a URL that may be on the line's domain: where the slash after them is. */
+  /** Adds scheme and host of a URL on the line's domain as a new origin. Returns their end, or `NOT_FOUND`. */
   #newOrigin(start: number, end: number): number {
     const fields = this.#fields;
     const { source, view, domainStart, domainEnd } = fields;
     const scheme = HTTPS.isAt(view, start, end) ? HTTPS : HTTP;
     if (scheme === HTTP && !HTTP.isAt(view, start, end)) return NOT_FOUND;
     const hostStart = start + scheme.size;
-    const behind = hostEnd(source, hostStart, end);
-    if (behind === NOT_FOUND || !this.#isOnDomain(hostStart, behind)) return NOT_FOUND;
-    const next = source[behind];
+    const originEnd = hostEnd(source, hostStart, end);
+    if (originEnd === NOT_FOUND || !this.#isOnDomain(hostStart, originEnd)) return NOT_FOUND;
+    const next = source[originEnd];
     if (next !== SLASH) {
-      if (next === QUOTE || next === 0x3f || next === 0x23) this.slashAt = behind;
+      if (next === QUOTE || next === 0x3f || next === 0x23) this.slashAt = originEnd;
       return NOT_FOUND;
     }
     if (fields.originCount === fields.originStarts.length) return NOT_FOUND;
-    this.#origin = fields.addOrigin(start, behind - start - (domainEnd - domainStart));
-    return behind;
+    this.#origin = fields.addOrigin(start, originEnd - start - (domainEnd - domainStart));
+    return originEnd;
   }
 
-  /** True where a host is the line's domain, or below it with no public suffix between. */
+  /** True if a host is the line's domain, or a subdomain of it with no public suffix in between. */
   #isOnDomain(start: number, end: number): boolean {
     const { source, view, domainStart, domainEnd } = this.#fields;
     const below = end - start - (domainEnd - domainStart);
-    // No name is shorter than four bytes; the last four may overlap the ones before.
+    // The comparison needs at least four bytes. The last four, compared first, may overlap the ones before.
     if (below < 0 || domainEnd - domainStart < 4) return false;
     const distance = end - domainEnd;
     if (view.getInt32(domainEnd - 4, true) !== view.getInt32(end - 4, true)) return false;
@@ -182,7 +182,7 @@ export class PageScanner {
     if (source[start + below - 1] !== DOT) return false;
     if (this.#suffixes.endAbove(source, view, lastLabelsStart(source, start, end), end)) return true;
     const registrable = registrableDomain((source as Sliceable).latin1Slice(start, end));
-    // The registrable domain is an end of the host; if it is no longer than the key, it is the key's too.
+    // The registrable domain is a suffix of the host. If it is not longer than the line's domain, it is also that domain's.
     return registrable !== undefined && registrable.length <= domainEnd - domainStart;
   }
 }
@@ -192,22 +192,22 @@ function slotOfWord(word: number): number {
 }
 
 /**
- * True where the URL parser leaves the path `source[start, close)`, which begins with a slash, as it is. One branch for each byte: what has to be
- * looked at again is only noted.
+ * True if the URL parser does not change the path `source[start, close)`, which begins with a slash. To have only one branch for each byte,
+ * the loop just notes a possible dot segment; `hasDotSegment` then checks.
  */
 function isCanonicalPath(source: Uint8Array, start: number, close: number): boolean {
-  let before = TAIL_CLASS[SLASH]!;
+  let previous = TAIL_CLASS[SLASH]!;
   let suspect = 0;
   for (let at = start + 1; at < close; at++) {
     const kind = TAIL_CLASS[source[at]!]!;
     if (kind === 0) return false;
-    suspect |= (before >>> 4) & kind;
-    before = kind;
+    suspect |= (previous >>> 4) & kind;
+    previous = kind;
   }
   return suspect === 0 || !hasDotSegment(source, start, close);
 }
 
-/** True where a segment may be one of those that the URL parser resolves: dots, plain or encoded. `.well-known` is not one. */
+/** True if a segment may be a dot segment, plain or encoded, which the URL parser resolves. `.well-known` is not one. */
 function hasDotSegment(source: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     if (source[at] === SLASH && source[at + 1] === DOT && !isLetter(source[at + 2]!)) return true;
@@ -221,7 +221,7 @@ function isLetter(byte: number): boolean {
   return lower >= 0x61 && lower <= 0x7a;
 }
 
-/** Paths that go with any origin → twice their number among the path templates of a type, and 1 more where they need no further look. */
+/** Maps page type and path of each template without an origin of its own to twice its number, plus 1 if the path is canonical. */
 function templateTable(pathTemplates: Dictionary['pathTemplates']): ByteMap {
   return new ByteMap(
     pathTemplates.flatMap((ofType, tag) =>

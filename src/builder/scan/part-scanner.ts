@@ -25,7 +25,7 @@ import { FastScanner } from './fast-scanner.ts';
 import { HeldLines } from './held-lines.ts';
 import type { RankSet } from './rank-set.ts';
 
-/** What came of the lines that one worker scanned. */
+/** The counts of one worker's scan. */
 export interface ScanOutcome {
   /** Lines that are not blank. */
   readonly records: number;
@@ -33,11 +33,11 @@ export interface ScanOutcome {
   readonly pages: number;
   readonly rejects: Counts;
   readonly repairs: Counts;
-  /** Entries whose global rank another entry before had already. */
+  /** Entries whose global rank an entry scanned earlier already had. */
   readonly ranksRepeated: number;
 }
 
-/** What a worker scans with. */
+/** Everything that a worker needs to scan. */
 export interface ScanSetup {
   readonly drop: string;
   readonly parts: readonly DropPart[];
@@ -52,11 +52,11 @@ export interface ScanSetup {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** Takes lines, gives records to the spill. */
+/** Parses lines, encodes their records and adds them to the spill. */
 class EntrySink implements LineSink {
   readonly rejects: Counts = {};
   readonly repairs: Counts = {};
-  /** Number of the part whose lines come. */
+  /** Number of the part that the next lines belong to. */
   part = 0;
   records = 0;
   entries = 0;
@@ -68,7 +68,7 @@ class EntrySink implements LineSink {
   readonly #fields = new RecordFields();
   readonly #scanner: FastScanner;
   readonly #spill: SpillWriter;
-  /** Lines that the fast scanner does not know. The place in the drop goes with each, so it makes no difference when it is read. */
+  /** Lines that the fast scanner does not know. Each is held with its place in the drop, so it may be read later. */
   readonly #odd: HeldLines = new HeldLines((...line) => this.#readOdd(...line));
 
   constructor(setup: ScanSetup, encoder: RecordEncoder, spill: SpillWriter) {
@@ -91,7 +91,7 @@ class EntrySink implements LineSink {
 
   overlong(number: number): void {
     this.records += 1;
-    // Rejects of a part are written in the order of its lines, so it waits with the others, as an empty one.
+    // Held as an empty line, because the rejects of a part must be written in the order of its lines.
     this.#odd.add(NO_BYTES, 0, 0, this.part, number);
   }
 
@@ -99,7 +99,7 @@ class EntrySink implements LineSink {
     increment(this.repairs, name);
   }
 
-  /** No line comes any more. */
+  /** Call after the last line. */
   end(): void {
     this.#odd.readAll();
     this.#rejectsWriter.flush();
@@ -137,9 +137,9 @@ class EntrySink implements LineSink {
 }
 
 /**
- * Reads parts, one after the other, and scans lines into one spill. Each part is read by one worker. The smaller ones come first, and are
- * scanned by their reader where they lie. The lines of the largest, one for each worker, go through the queue, where workers that have no
- * part to read take theirs: so it makes no difference whether a drop is one part or many, and all workers end together.
+ * Reads parts, one after the other, and scans lines into one spill. Each part is read by one worker. The smaller parts come first; their
+ * reader scans them in place. The lines of the largest parts, one for each worker, go through the queue, from which workers that have no
+ * part to read take them. So it makes no difference whether a drop is one part or many, and all workers end at the same time.
  */
 export class PartScanner {
   readonly #setup: ScanSetup;
@@ -150,7 +150,7 @@ export class PartScanner {
   readonly #order: readonly number[];
   #isStopped = false;
 
-  /** What it scans goes into that spill file. */
+  /** @param spill receives the records */
   constructor(setup: ScanSetup, spill: SpillWriter) {
     this.#setup = setup;
     this.#encoder = new RecordEncoder(setup.dictionary, setup.names);
@@ -160,20 +160,20 @@ export class PartScanner {
     this.#order = parts.map((_, number) => number).sort((a, b) => parts[a]!.bytes - parts[b]!.bytes || a - b);
   }
 
-  /** No answer from what was scanned so far is longer. */
+  /** Size of the largest answer that any record scanned so far can produce. */
   get maxAnswerSizeBytes(): number {
     return this.#encoder.maxAnswerSizeBytes;
   }
 
-  /** Ends a scan that is under way, before it touches the spill again. */
+  /** Stops a running scan before it adds to the spill again. */
   stop(): void {
     this.#isStopped = true;
   }
 
   /**
-   * Reads parts as long as there are any, then helps until the others have read theirs.
+   * Reads parts as long as there are any, then helps the other workers until all parts are scanned.
    *
-   * @throws PagegateError drop_part_records where a part has another number of lines than its manifest says, and what `readPart` throws
+   * @throws PagegateError drop_part_records if a part does not have the number of lines that the manifest states, and whatever `readPart` throws
    */
   async scan(options?: PartReadOptions): Promise<ScanOutcome> {
     const { queue } = this.#setup;
@@ -211,7 +211,7 @@ export class PartScanner {
     const part = parts[number]!;
     for await (const block of lineBlocks(readPart(drop, part, options), this.#reserve)) {
       queue.put(block.space, block.sizeBytes, number, block.firstLine);
-      // Whatever is left here lies in this core's cache, where nobody helps.
+      // If no worker helps, each block is scanned here at once, while it is still in this core's cache.
       while (queue.hasSurplus) this.#scanOldest();
       checkCountSoFar(part, queue.counted);
     }

@@ -1,25 +1,25 @@
-/** Which global ranks were seen, shared by all workers: one bit for each. */
+/** The set of global ranks seen so far: a bit for each rank, in memory that all workers share. */
 
 const BITS_MIN = 2 ** 16;
 const BITS_MAX = 2 ** 29;
 
-/** Ranks above the set's size are not looked at: no more domains than entries can have a rank, so they are rare. */
+/** Ignores ranks above its size. They are rare: it has a bit for each entry of the drop, and no more domains than that can have a rank. */
 export class RankSet {
   readonly words: Int32Array;
 
-  /** Takes the memory of another thread's set. */
+  /** Uses memory from `allocate`, which other threads may share. */
   constructor(shared: SharedArrayBuffer) {
     this.words = new Int32Array(shared);
   }
 
-  /** Memory for the ranks of that many records. */
+  /** Allocates memory for the ranks of `records` records. */
   static allocate(records: number): SharedArrayBuffer {
     let bits = BITS_MIN;
     while (bits < BITS_MAX && bits < records) bits *= 2;
     return new SharedArrayBuffer(bits / 8);
   }
 
-  /** Adds a rank; true where it was there already. */
+  /** Adds a rank. Returns true if the set had it already. */
   add(rank: number): boolean {
     const word = rank >>> 5;
     if (word >= this.words.length) return false;

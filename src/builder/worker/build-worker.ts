@@ -1,6 +1,6 @@
 /**
- * What one worker of a build does, in whatever thread it runs: one of them trains the dictionary, then all scan parts, then they sort
- * partitions and arrange them into runs of buckets, and at the end they walk the buckets of the index.
+ * A worker of a build, independent of the thread that it runs in. One worker trains the dictionary. Then all workers scan parts, sort
+ * partitions and arrange them into runs of buckets, and finally walk the buckets of the finished index.
  */
 import { join } from 'node:path';
 import type { BucketRange, BucketWalks, IntactBuckets, VerifySetup } from '../../index/verify.ts';
@@ -14,7 +14,7 @@ import { PartScanner } from '../scan/part-scanner.ts';
 import { RankSet } from '../scan/rank-set.ts';
 import type { ArrangePlan, BuildWorker, ScanResult, WorkerSetup } from './worker-messages.ts';
 
-/** The worker itself, in the thread of whoever makes it. */
+/** A worker in the thread of its creator. */
 export class LocalWorker implements BuildWorker {
   readonly #setup: WorkerSetup;
   readonly #progress: Float64Array;
@@ -23,7 +23,7 @@ export class LocalWorker implements BuildWorker {
   #arranger: RunArranger | undefined;
   #walks: BucketWalks | undefined;
 
-  /** Does nothing yet; each step begins with its call. */
+  /** Starts no work: each step begins with its call. */
   constructor(setup: WorkerSetup) {
     this.#setup = setup;
     this.#progress = new Float64Array(setup.progress);
@@ -78,7 +78,7 @@ export class LocalWorker implements BuildWorker {
   async walk(setup: VerifySetup, buckets: BucketRange): Promise<IntactBuckets | undefined> {
     if (this.#walks === undefined) {
       this.#arranger = undefined;
-      // What only this step needs is loaded when it begins.
+      // Only this step needs the module, so load it now.
       const { BucketWalks } = await import('../../index/verify.ts');
       this.#walks = new BucketWalks(setup);
     }

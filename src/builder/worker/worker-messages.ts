@@ -1,4 +1,4 @@
-/** What a build and its workers say to each other: plain data, so that it can cross to a thread. */
+/** The messages between a build and its workers. Plain data, so that they can be passed between threads. */
 import type { DropPart } from '../../drop/manifest.ts';
 import type { BucketRange, IntactBuckets, VerifySetup } from '../../index/verify.ts';
 import type { VocabularyScope } from '../../record/vocabulary.ts';
@@ -7,7 +7,7 @@ import type { SpillFile } from '../arrange/spill.ts';
 import type { SharedBlocks } from '../scan/block-queue.ts';
 import type { ScanOutcome } from '../scan/part-scanner.ts';
 
-/** What a worker starts with. */
+/** The setup of a worker. */
 export interface WorkerSetup {
   readonly number: number;
   readonly drop: string;
@@ -17,43 +17,43 @@ export interface WorkerSetup {
   readonly partitionBits: number;
   readonly ranks: SharedArrayBuffer;
   readonly blocks: SharedBlocks;
-  /** One number for each worker: bytes of the drop that it has read. */
+  /** A 64-bit float for each worker: bytes of the drop that it has read. */
   readonly progress: SharedArrayBuffer;
 }
 
-/** What a worker has after the first half. */
+/** The result of a worker's first half. */
 export interface ScanResult {
   readonly outcome: ScanOutcome;
   readonly file: SpillFile;
-  /** Size of the file. */
+  /** Size of `file`. */
   readonly sizeBytes: number;
   readonly maxAnswerSizeBytes: number;
 }
 
-/** The second half's plan, the same for all workers. */
+/** The plan of the second half, the same for all workers. */
 export interface ArrangePlan {
   readonly files: readonly SpillFile[];
   readonly runs: RunPlan;
 }
 
-/** One worker, in the caller's thread or in its own. Calls come one at a time. */
+/** A worker, in the caller's thread or in its own. Make only one call at a time. */
 export interface BuildWorker {
-  /** Trains the dictionary; its bytes, as in the index's section. */
+  /** Trains the dictionary. Returns its bytes, as in the index's section. */
   train(): Promise<Uint8Array>;
   /** Begins the first half, with the dictionary's bytes. */
   beginScan(dictionary: Uint8Array): Promise<void>;
-  /** Scans the drop together with the other workers; ends when all of it is scanned, and the first half with it. */
+  /** Scans the drop together with the other workers. Resolves when all of it is scanned, at the end of the first half. */
   scan(): Promise<ScanResult>;
   /** Begins the second half. */
   beginArranging(plan: ArrangePlan): Promise<void>;
   arrange(run: number): Promise<ArrangedRun>;
-  /** Walks buckets of the finished index; undefined where anything is wrong with them. */
+  /** Walks buckets of the finished index. Returns undefined if it finds any damage. */
   walk(setup: VerifySetup, buckets: BucketRange): Promise<IntactBuckets | undefined>;
   close(): Promise<void>;
 }
 
-/** A call of a worker in a thread of its own: one of its steps, and what that is given. */
+/** A call to a worker in its own thread: the step and its arguments. */
 export interface WorkerCall {
   readonly step: Exclude<keyof BuildWorker, 'close'>;
-  readonly given: readonly unknown[];
+  readonly args: readonly unknown[];
 }

@@ -1,14 +1,14 @@
-/** Workers of a build: threads, or none of them. */
+/** Starts the workers of a build: in threads, or one in the caller's thread. */
 import { Thread } from '../../platform/threads.ts';
 import type { BuildWorker, WorkerCall, WorkerSetup } from './worker-messages.ts';
 
-/** A worker in a thread of its own. */
+/** Starts a worker in its own thread. */
 function startThread(setup: WorkerSetup): BuildWorker {
   const thread = new Thread(new URL('./worker-thread.ts', import.meta.url), setup);
   const inThread =
     <Step extends WorkerCall['step']>(step: Step) =>
-    (...given: Parameters<BuildWorker[Step]>) =>
-      thread.call({ step, given } satisfies WorkerCall) as ReturnType<BuildWorker[Step]>;
+    (...args: Parameters<BuildWorker[Step]>) =>
+      thread.call({ step, args } satisfies WorkerCall) as ReturnType<BuildWorker[Step]>;
   return {
     train: inThread('train'),
     beginScan: inThread('beginScan'),
@@ -20,7 +20,7 @@ function startThread(setup: WorkerSetup): BuildWorker {
   };
 }
 
-/** Starts that many threads; with 0 the one worker is in the caller's thread, which otherwise does not load what workers need. */
+/** Starts `count` threads. If it is 0, one worker runs in the caller's thread, which only then loads the modules that workers need. */
 export async function startWorkers(count: number, setup: Omit<WorkerSetup, 'number'>): Promise<BuildWorker[]> {
   if (count === 0) {
     const { LocalWorker } = await import('./build-worker.ts');

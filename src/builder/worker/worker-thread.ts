@@ -1,4 +1,4 @@
-/** The main module of a worker thread: takes calls from worker-pool.ts, one at a time. */
+/** The main module of a worker thread: executes calls from worker-pool.ts, one at a time. */
 import { workerData } from 'node:worker_threads';
 import { fromSystem } from '../../errors.ts';
 import { answerCalls } from '../../platform/threads.ts';
@@ -11,9 +11,9 @@ const worker = new LocalWorker(setup);
 
 const buffersOf = ({ run }: ArrangedRun): ArrayBuffer[] => [run.buckets.buffer, run.payload.buffer] as ArrayBuffer[];
 
-answerCalls(async ({ step, given }: WorkerCall) => {
+answerCalls(async ({ step, args }: WorkerCall) => {
   try {
-    const value = await (worker[step] as (...given: readonly unknown[]) => Promise<unknown>).apply(worker, [...given]);
+    const value = await (worker[step] as (...args: readonly unknown[]) => Promise<unknown>).apply(worker, [...args]);
     return { value, transfer: step === 'arrange' ? buffersOf(value as ArrangedRun) : [] };
   } catch (error) {
     throw fromSystem('build_failed', setup.tempDir, error, { noSpaceCode: 'build_no_space' });

@@ -1,4 +1,4 @@
-/** The bytes of a part as they lie on the disk, and their checksum. */
+/** Reads the bytes of a part as they are on disk, and computes their checksum. */
 import { createHash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
@@ -6,30 +6,30 @@ import { dropCached } from '../../platform/libc.ts';
 import { CHUNK_BYTES } from './unpack.ts';
 
 const CLOSED = -1;
-/** How much is read before it is dropped from the system's cache; each call costs as much as reading a few kilobytes. */
+/** How much is read before it is dropped from the page cache. Each such call costs as much as reading a few kilobytes. */
 const DROPPED_AT_ONCE_BYTES = 8 << 20;
-/** How the system refuses to open a link, and a socket. */
+/** System errors for opening a link and a socket. */
 const UNREGULAR: ReadonlySet<string> = new Set(['ELOOP', 'ENXIO']);
 
 const irregular = (path: string): PagegateError =>
   new PagegateError('drop_file_kind', `${path} is not a regular file.`, { file: path });
 
-/** How a part is read. */
+/** Options for reading a part. */
 export interface PartReadOptions {
-  /** Told how many bytes of the file as delivered were read. */
+  /** Called after each read with the number of bytes read, as delivered. */
   readonly onBytes?: ((sizeBytes: number) => void) | undefined;
   /**
-   * Drops what was read from the system's cache. Nobody reads the drop again, and what a server on the same host has there stays. In a full
-   * cache, each read would also wait until the system has found what to give up.
+   * Drops the bytes read from the page cache. The drop is not read again, and a server on the same host keeps its pages in the cache. Also, if
+   * the cache is full, each read has to wait until the system has evicted pages.
    */
   readonly dropsCached?: boolean;
 }
 
-/** Reads a file through one buffer, and takes its checksum on the way. A read waits for the disk: the system reads ahead. */
+/** Reads a file through one buffer and computes its checksum. Reads are synchronous: the system reads ahead, so they rarely wait. */
 export class PartSource {
-  /** Bytes read so far. */
+  /** Number of bytes read so far. */
   sizeBytes = 0;
-  /** Of what was read, so much from the beginning is dropped from the cache. */
+  /** Number of bytes, from the beginning of the file, that have been dropped from the cache. */
   #droppedBytes = 0;
   #descriptor: number;
   readonly #buffer: Buffer = Buffer.allocUnsafeSlow(CHUNK_BYTES);
@@ -39,13 +39,13 @@ export class PartSource {
   /**
    * Opens the file.
    *
-   * @throws PagegateError drop_file_kind for anything but a regular file
-   * @throws the system's error where that is not possible
+   * @throws PagegateError drop_file_kind if it is not a regular file
+   * @throws the system's error if it cannot be opened
    */
   constructor(path: string, options: PartReadOptions = {}) {
     this.#options = options;
     try {
-      // A pipe that was put there since the check must not be waited for.
+      // O_NONBLOCK: do not wait if the file has been replaced by a pipe since it was checked.
       this.#descriptor = openSync(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     } catch (error) {
       const { code = '' } = error as NodeJS.ErrnoException;
@@ -56,7 +56,7 @@ export class PartSource {
     throw irregular(path);
   }
 
-  /** The next bytes, valid until the call after; undefined at the end, and once it is closed. */
+  /** Returns the next bytes, valid until the next call; undefined at the end of the file, or if the source is closed. */
   next(): Buffer | undefined {
     if (this.#descriptor === CLOSED) return undefined;
     const sizeBytes = readSync(this.#descriptor, this.#buffer, 0, CHUNK_BYTES, null);
@@ -69,7 +69,7 @@ export class PartSource {
     return chunk;
   }
 
-  /** SHA-256 of what was read, lower-case hexadecimal; to be asked once, at the end. */
+  /** Returns the SHA-256 of the bytes read, in lower-case hexadecimal. Call it only once, at the end. */
   digest(): string {
     return this.#hash.digest('hex');
   }

@@ -1,27 +1,27 @@
-/** Unpacks what a part's name says it is packed with: gzip (any number of members), zstd (any number of frames), or nothing. */
+/** Unpacks a part by the extension of its name: gzip (any number of members), zstd (any number of frames), or uncompressed. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createGunzip, createZstdDecompress } from 'node:zlib';
 import { EMPTY_FRAME, UnsupportedFrame, ZstdFrames } from './zstd-frames.ts';
 
-/** Bytes read at once, and unpacked at once: small enough to stay in the processor's cache from the checksum to the last look at a line. */
+/** Bytes read and unpacked at once. Small enough to stay in the processor's cache from the checksum until the lines are scanned. */
 export const CHUNK_BYTES = 1 << 18;
-/** Plain chunks between two turns of the event loop: an interrupt waits for some hundredths of a second. */
+/** Uncompressed chunks between two turns of the event loop. An interrupt thus waits for at most some hundredths of a second. */
 const CHUNKS_PER_TURN = 16;
 
-/** The next bytes of a file as it lies there, valid until the call after; undefined at its end. */
+/** Returns the next bytes of a file as it is on disk, valid until the next call; undefined at its end. */
 export type NextBytes = () => Buffer | undefined;
 
-/** True where a part of that name is packed. */
+/** True if a part with this name is packed (compressed). */
 export const isPacked = (name: string): boolean => name.endsWith('.gz') || name.endsWith('.zst');
 
-/** Why a part cannot be unpacked: it is damaged or cut, packed as this program cannot, or in more frames than are allowed. */
+/** Why a part cannot be unpacked: it is damaged or truncated, its form of compression is not supported, or it has too many frames. */
 export type UnpackProblem = 'damaged' | 'unsupported' | 'too many frames';
 
-/** A part does not unpack to its end, or has something else after it. */
+/** A part cannot be unpacked to its end, or is followed by other bytes. */
 export class UnpackError extends Error {
   readonly problem: UnpackProblem;
 
-  /** `message` says what is wrong, without the part's name. */
+  /** `message`: the reason, without the name of the part. */
   constructor(message: string, problem: UnpackProblem = 'damaged', options?: ErrorOptions) {
     super(message, options);
     this.problem = problem;
@@ -29,10 +29,10 @@ export class UnpackError extends Error {
 }
 
 /**
- * Yields the unpacked bytes of a file in chunks; each is valid until the next one is asked for. What it reads, it reads to the end. A zstd file
- * may have `maxFrames` frames that unpack to something.
+ * Yields the unpacked bytes of a file in chunks. Each chunk is valid until the next one is requested. Reads the file to its end.
  *
- * @throws UnpackError where that is not possible; and whatever `next` throws
+ * @param maxFrames maximum number of frames of a zstd file, without empty ones
+ * @throws UnpackError if the file cannot be unpacked, and whatever `next` throws
  */
 export async function* unpackedChunks(
   name: string,
@@ -56,14 +56,14 @@ async function* packedChunks(name: string, next: NextBytes, maxFrames: number): 
   const isZstd = name.endsWith('.zst');
   const options = { chunkSize: CHUNK_BYTES };
   const unpacker = isZstd ? createZstdDecompress(options) : createGunzip(options);
-  // It can fail once nobody iterates over it any more; what matters of that, the feeding knows.
+  // It may fail when its output is not read any more. A relevant failure also ends the feeding, below.
   unpacker.on('error', () => {});
   const fed = isZstd ? feedFrames(next, unpacker, maxFrames) : feedMembers(next, unpacker);
   fed.catch((error: Error) => unpacker.destroy(error));
   try {
     for await (const chunk of unpacker as AsyncIterable<Buffer>) {
       yield chunk;
-      // The unpacker takes new memory where this was the last of the old; given back now, it does not wait for the garbage collector.
+      // If this chunk ends its buffer, the unpacker uses a new one next. Free this one now instead of waiting for the garbage collector.
       const { buffer, byteOffset, length } = chunk;
       if (length > 0 && byteOffset + length === buffer.byteLength) (buffer as ArrayBuffer).transfer(0);
     }
@@ -79,14 +79,14 @@ async function* packedChunks(name: string, next: NextBytes, maxFrames: number): 
 
 type Unpacker = ReturnType<typeof createGunzip> | ReturnType<typeof createZstdDecompress>;
 
-/** Gives bytes to the unpacker; they are used up when this is done. False where it failed, which whoever iterates over it learns. */
+/** Writes bytes to the unpacker and waits until it has consumed them. Resolves to false if it failed; the error reaches its reader. */
 function write(unpacker: Unpacker, bytes: Uint8Array): Promise<boolean> {
   return new Promise((resolve) => {
     unpacker.write(bytes, (error) => resolve(!error));
   });
 }
 
-/** Feeds a zstd file, so that no frame shares its bytes with the next one. */
+/** Feeds a zstd file to the unpacker, so that no write contains bytes of two frames. */
 async function feedFrames(next: NextBytes, unpacker: Unpacker, maxFrames: number): Promise<void> {
   const frames = new ZstdFrames();
   let offset = 0;
@@ -97,11 +97,11 @@ async function feedFrames(next: NextBytes, unpacker: Unpacker, maxFrames: number
       for (const piece of frames.pieces) if (!(await write(unpacker, piece))) return;
     }
     offset += chunk.length;
-    // Where nothing is fed nothing waits, and nobody else would get a turn.
+    // If all frames of a chunk are empty, no write yields to the event loop.
     await nextTurn();
   }
   if (offset === 0 || !frames.isBetweenFrames) throw new UnpackError('unexpected end of file');
-  // It takes it for a file that is cut if it was given nothing.
+  // Without any input, the unpacker would report a truncated file.
   if (frames.count === 0 && !(await write(unpacker, EMPTY_FRAME))) return;
   unpacker.end();
 }
@@ -115,14 +115,14 @@ function advance(frames: ZstdFrames, chunk: Buffer, start: number, offset: numbe
   }
 }
 
-/** Feeds a gzip file. After its last member it may be padded with zeros, and with nothing else. */
+/** Feeds a gzip file to the unpacker. Only zero padding may follow its last member. */
 async function feedMembers(next: NextBytes, unpacker: Unpacker): Promise<void> {
   let offset = 0;
   let hasEnded = false;
   for (let chunk = next(); chunk !== undefined; chunk = next()) {
     offset += chunk.length;
     if (!hasEnded && !(await write(unpacker, chunk))) return;
-    // What the unpacker did not take comes after the end of a member and begins with a zero.
+    // The bytes that the unpacker did not consume follow the end of a member and begin with a zero.
     const restBytes = Math.min(chunk.length, offset - unpacker.bytesWritten);
     hasEnded = restBytes > 0;
     if (chunk.subarray(chunk.length - restBytes).some((byte) => byte !== 0)) {

@@ -1,38 +1,37 @@
 /**
- * Cuts a zstd file into its frames, from their headers alone (RFC 8878, section 3.1). A file may hold any number of frames, one behind the
- * other; Node's decompressor drops what comes after a frame in the bytes that it was given together (nodejs/node#64741), so it gets them
- * apart. This can go once the pinned Node.js reads two frames of one write.
+ * Splits a zstd file into its frames, by their headers alone (RFC 8878, section 3.1). A file may consist of any number of frames. If one write
+ * to Node's decompressor contains bytes of two frames, it drops the second (nodejs/node#64741), so each frame is written separately. This
+ * can be removed once the pinned Node.js reads two frames of one write.
  *
- * Frames that unpack to nothing, and those for other programs, are not given to the decompressor at all: a million of them would take it a
- * minute.
+ * Empty frames and skippable frames are not passed to the decompressor at all: a million of them would take it a minute.
  */
 
 const FRAME_MAGIC = 0xfd2f_b528;
-/** Frames for other programs, with sixteen magic numbers; they unpack to nothing. */
+/** First of the sixteen magic numbers of skippable frames, which hold data for other programs and unpack to nothing. */
 const SKIPPABLE_MAGIC = 0x184d_2a50;
 const MAGIC_BYTES = 4;
 const SKIPPABLE_SIZE_BYTES = 4;
 const BLOCK_HEADER_BYTES = 3;
 const CHECKSUM_BYTES = 4;
-/** Checksum of no bytes: the low half of their XXH64. */
+/** Checksum of empty content: the low half of its XXH64. */
 const EMPTY_CHECKSUM = 0x51d8_e999;
-/** A frame of no bytes. */
+/** A frame with empty content. */
 export const EMPTY_FRAME: Uint8Array = Uint8Array.of(0x28, 0xb5, 0x2f, 0xfd, 0x20, 0, 1, 0, 0);
-/** By their flags in the frame's descriptor, in bytes. */
+/** Sizes of fields by their flags in the frame's descriptor, in bytes. */
 const DICTIONARY_ID_BYTES = [0, 1, 2, 4] as const;
 const CONTENT_SIZE_BYTES = [0, 2, 4, 8] as const;
 const RAW_BLOCK = 0;
 const RLE_BLOCK = 1;
 const RESERVED_BLOCK = 3;
-/** Everything of a frame before the content of its first block. */
+/** Maximum size of a frame's bytes before the content of its first block. */
 const HEADER_MAX_BYTES = MAGIC_BYTES + 1 + 1 + 4 + 8 + BLOCK_HEADER_BYTES;
-/** The decompressor takes no larger window: so much memory it needs for each frame. */
+/** The decompressor accepts no larger window. It needs this much memory for a frame. */
 const WINDOW_MAX_BYTES: number = 2 ** 27;
 
-/** A frame is what RFC 8878 allows, and not what this program unpacks; its maker can pack it otherwise. */
+/** A frame is valid according to RFC 8878, but this program cannot unpack it. The vendor can pack it in another way. */
 export class UnsupportedFrame extends Error {}
 
-/** What is being read; of those before `skippable` the value counts. */
+/** The field that is being read. The contents of `skippable` and `block` are not looked at. */
 type Field =
   | 'magic'
   | 'descriptor'
@@ -43,35 +42,35 @@ type Field =
   | 'skippable'
   | 'block';
 
-/** Walks through a file, chunk by chunk. */
+/** Parses the frames of a file, chunk by chunk. */
 export class ZstdFrames {
-  /** Frames so far that unpack to something. */
+  /** Number of frames so far, without empty and skippable ones. */
   count = 0;
-  /** What the decompressor must be given of the bytes that `advance` went over; they lie within one frame. */
+  /** Bytes that the last `advance` parsed and that must be passed to the decompressor. All are of one frame. */
   pieces: Uint8Array[] = [];
   #field: Field = 'magic';
-  /** Bytes of the field that have not come yet. */
+  /** Number of bytes of the field that are still missing. */
   #left = MAGIC_BYTES;
-  /** The field's bytes so far, little-endian; of a frame header it is of no use. */
+  /** Value of the field so far, little-endian. Meaningless for a frame header. */
   #value = 0;
   #shift = 0;
   #hasChecksum = false;
   #isLastBlock = false;
-  /** The frame's header as far as it was read; its size is 0 once the frame is given away, or known to be empty. */
+  /** The header of the current frame, as far as it has been read. */
   readonly #header: Uint8Array = new Uint8Array(HEADER_MAX_BYTES);
   #headerSize = 0;
   #isHeld = true;
 
-  /** True before the first frame and after each: here the file may end. */
+  /** True before the first frame and after each frame. The file may end here. */
   get isBetweenFrames(): boolean {
     return this.#field === 'magic' && this.#left === MAGIC_BYTES;
   }
 
   /**
-   * Goes on in `chunk` from `start`: to the end of the frame, or of the chunk where the frame is longer. Returns the offset after it.
+   * Parses `chunk` from `start` on, up to the end of the frame or of the chunk. Returns the offset at which it stopped.
    *
-   * @throws UnsupportedFrame for a dictionary, or a window above `WINDOW_MAX_BYTES`
-   * @throws Error where what begins there is not a frame
+   * @throws UnsupportedFrame if the frame needs a dictionary, or a window larger than `WINDOW_MAX_BYTES`
+   * @throws Error if the bytes are not a valid frame
    */
   advance(chunk: Uint8Array, start: number): number {
     if (this.pieces.length > 0) this.pieces = [];
@@ -89,7 +88,7 @@ export class ZstdFrames {
       if (!isFed && !this.#isHeld) {
         isFed = true;
         this.count += 1;
-        // Nearly always the whole header came with this chunk.
+        // Nearly always, this chunk contains the whole header.
         if (headerSize <= at - start) feedFrom = at - headerSize;
         else {
           this.pieces.push(this.#header.slice(0, headerSize));
@@ -103,7 +102,7 @@ export class ZstdFrames {
     return at;
   }
 
-  /** Keeps what is needed of a field's bytes. */
+  /** Reads bytes of the current field, and keeps them as needed. */
   #take(chunk: Uint8Array, start: number, size: number): void {
     const field = this.#field;
     if (field === 'skippable' || field === 'block') return;
@@ -162,7 +161,7 @@ export class ZstdFrames {
     else throw new Error('what begins there is no zstd frame');
   }
 
-  /** What is left of a frame's header after its descriptor: the window, the dictionary's id, the size of the content. */
+  /** Begins the rest of a frame's header after its descriptor: the window, the dictionary's ID, the size of the content. */
   #beginHeader(descriptor: number): void {
     this.#hasChecksum = (descriptor & 0x04) !== 0;
     const { windowBytes, idBytes, contentSizeBytes } = headerSizes(descriptor);
@@ -184,14 +183,14 @@ export class ZstdFrames {
     );
   }
 
-  /** Size of the frame's content as its header says, in bytes; undefined where it does not. */
+  /** Size of the frame's content according to its header, in bytes; undefined if the header does not contain it. */
   #contentSize(): number | undefined {
     const { windowBytes, idBytes, contentSizeBytes } = headerSizes(this.#header[MAGIC_BYTES]!);
     if (contentSizeBytes === 0) return undefined;
     const at = MAGIC_BYTES + 1 + windowBytes + idBytes;
     let size = 0;
     for (let i = contentSizeBytes - 1; i >= 0; i--) size = size * 256 + this.#header[at + i]!;
-    // Two bytes begin where one ends.
+    // A size of two bytes is stored less 256.
     return contentSizeBytes === 2 ? size + 256 : size;
   }
 
@@ -225,7 +224,7 @@ function headerSizes(descriptor: number): { windowBytes: number; idBytes: number
   };
 }
 
-/** Window size of a frame that has a window descriptor, in bytes. */
+/** Returns the window size for a window descriptor, in bytes. */
 function windowSize(descriptor: number): number {
   const base = 2 ** (10 + (descriptor >>> 3));
   return base + (base / 8) * (descriptor & 7);

@@ -1,10 +1,10 @@
-/** A bucket of the directory, encoded and decoded side by side. */
+/** Encodes and decodes a bucket of the directory. */
 import { BUCKET, BUCKET_SIZE_BYTES, BUCKET_SIZE_WORDS } from './layout.ts';
 
 const BASE_WORD = BUCKET.base.offset / 4;
 const BASE_HIGH_BYTE = BUCKET.base.offset + 4;
 
-/** True when the bucket that begins at word `at` has that checksum (salt.ts). `words` is a piece of the directory as 32-bit words. */
+/** True if the bucket at word `at` has this checksum (see salt.ts). `words` is a piece of the directory as 32-bit words. */
 export function bucketIsIntact(words: Uint32Array, at: number, checksum: number): boolean {
   const folded =
     words[at]! ^
@@ -27,9 +27,9 @@ export function bucketIsIntact(words: Uint32Array, at: number, checksum: number)
 }
 
 /**
- * The slots of a bucket that may have a fingerprint, as bits: slot 4 w + b is bit 8 b + w. All that have it are among them; a slot above one
- * that has it may be as well. One number instead of a loop: nearly always it is 0 for a miss and has one bit for a hit, which leaves
- * the machine no branch to guess. The bucket begins at word `at`.
+ * Returns a bit mask of the slots that may have a fingerprint, for the bucket at word `at`. Slot 4 w + b is bit 8 b + w. The mask contains all
+ * slots that have the fingerprint, and sometimes a slot above one that has it. It avoids a loop: it is nearly always 0 for a miss and has
+ * one bit for a hit, so the processor has no branch to mispredict.
  */
 export function slotsWithFingerprint(words: Uint32Array, at: number, fingerprint: number): number {
   const pattern = Math.imul(fingerprint, 0x01010101);
@@ -49,12 +49,12 @@ export function slotOfLowestBit(slots: number): number {
   return (bit & 7) * 4 + (bit >>> 3);
 }
 
-/** The highest bit of each byte that is zero, and sometimes of one above such a byte. */
+/** Returns the highest bit of each byte that is zero, and sometimes of a byte above such a byte. */
 function zeroBytes(word: number): number {
   return (word - 0x01010101) & ~word & 0x80808080;
 }
 
-/** The same as `readBucketBase`, from the directory as words and as bytes. */
+/** Like `readBucketBase`, for the directory as words and as bytes. */
 export function bucketBase(words: Uint32Array, directory: Uint8Array, bucket: number): number {
   return (
     words[bucket * BUCKET_SIZE_WORDS + BASE_WORD]! +
@@ -62,7 +62,7 @@ export function bucketBase(words: Uint32Array, directory: Uint8Array, bucket: nu
   );
 }
 
-/** Where the records of the bucket at `at` begin, in bytes from the beginning of the payload. */
+/** Returns the offset in the payload at which the records of the bucket at `at` begin. */
 export function readBucketBase(buckets: Uint8Array, at: number): number {
   const base = at + BUCKET.base.offset;
   return (
@@ -83,7 +83,7 @@ export function writeBucketBase(buckets: Uint8Array, at: number, base: number): 
   }
 }
 
-/** Makes the bucket at `at` have that checksum (salt.ts); everything else of it must be set. */
+/** Sets the checksum field of the bucket at `at` so that it has this checksum (see salt.ts). All other fields must be set. */
 export function sealBucket(buckets: Uint8Array, at: number, checksum: number): void {
   let low = checksum & 0xff;
   let high = checksum >>> 8;
@@ -95,7 +95,7 @@ export function sealBucket(buckets: Uint8Array, at: number, checksum: number): v
   buckets[at + BUCKET.checksum.offset + 1] = high;
 }
 
-// The reader takes fingerprints and base a word at a time.
+// The reader reads fingerprints and base as whole words.
 if (BUCKET.end.offset !== BUCKET_SIZE_BYTES || BUCKET.fingerprints.offset !== 0 || BUCKET.base.offset % 4 !== 0) {
   throw new Error('the fields of a bucket are not where the reader looks for them');
 }

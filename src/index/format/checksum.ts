@@ -8,14 +8,14 @@ export function xxh64(bytes: Uint8Array): bigint {
   return api.h64Raw(bytes);
 }
 
-/** XXH64 of a stream, one value for each block of `blockSizeBytes` (the last one may be shorter). */
+/** Computes XXH64 for each block of a stream. The last block may be shorter. */
 export class BlockChecksums {
   readonly #blockSizeBytes: number;
   readonly #values: bigint[] = [];
   #hash = api.create64();
   #filled = 0;
 
-  /** Checksums of blocks of that size; call `update` with the stream's pieces, then `finish`. */
+  /** Call `update` for each piece of the stream, then `finish`. */
   constructor(blockSizeBytes: number) {
     this.#blockSizeBytes = blockSizeBytes;
   }
@@ -43,7 +43,7 @@ export class BlockChecksums {
   }
 }
 
-// CRC-8/AUTOSAR: polynomial 0x2F, initial value 0xFF, final exclusive-or 0xFF. Four tables, so that four bytes are one step.
+// CRC-8/AUTOSAR: polynomial 0x2F, initial value 0xFF, final exclusive or with 0xFF. Four tables, to process four bytes in one step.
 const POLYNOMIAL = 0x2f;
 const TABLES: Uint8Array = (() => {
   const tables = new Uint8Array(4 * 256);
@@ -56,7 +56,7 @@ const TABLES: Uint8Array = (() => {
   return tables;
 })();
 
-/** CRC-8 of a range of bytes, as CRC-8/AUTOSAR but for its initial value, which is 0xFF exclusive-or `seed`. */
+/** Returns the CRC-8 of a range of bytes: CRC-8/AUTOSAR, except that the initial value is `0xFF ^ seed`. */
 export function crc8(bytes: Uint8Array, start: number, end: number, seed: number): number {
   let crc = 0xff ^ seed;
   let at = start;

@@ -1,9 +1,9 @@
 /**
- * The dictionary of an index: what records refer to by a small number. Trained from a sample, stored in its own section.
- * - symbols: for domains, and for the text of URLs (symbols.ts)
- * - origins: scheme and what stands before the domain, such as `https://` or `https://www.`
- * - pathTemplates: for each page type, an origin (or the record's own) and a path
- * - the languages, the IAB categories and sets of filtering categories, the frequent ones first
+ * The dictionary of an index: the values that records refer to by small numbers. It is trained with a sample and stored in its own section.
+ * - symbols: for domains, and for the text of URLs (symbol-table.ts)
+ * - origins: what precedes the domain in a URL, such as `https://` or `https://www.`
+ * - pathTemplates: for each page type, pairs of an origin (or the record's own) and a path
+ * - languages, and with the frequent ones first: IAB categories and sets of filtering categories
  */
 import {
   INHERITED_ORIGIN,
@@ -19,7 +19,7 @@ import { isPlain, SymbolTable } from './symbol-table.ts';
 
 /** One frequent form of a page's URL. */
 export interface PathTemplate {
-  /** Position in the origins, or `INHERITED_ORIGIN` for the record's own. */
+  /** Position in `origins`, or `INHERITED_ORIGIN` for the record's own. */
   readonly origin: number;
   /** What follows the domain: path and query; may be empty. */
   readonly path: string;
@@ -39,11 +39,11 @@ export interface Dictionary {
   readonly filteringSets: readonly (readonly number[])[];
 }
 
-/** Path templates of a page type at most: what one and two bytes of code can tell apart. */
+/** Maximum number of path templates for one page type: as many as an ordinal of one or two bytes can distinguish. */
 export const PATH_TEMPLATES_MAX: number = ORDINAL_MAX + 1 - URL_CODE.firstTemplate;
 const LANGUAGES_MAX = 255;
 
-/** The dictionary as bytes of its section. */
+/** Encodes the dictionary as the bytes of its section. */
 export function encodeDictionary(dictionary: Dictionary): Uint8Array {
   return encodeMap({
     domain_symbols: dictionary.domainSymbols.symbols,
@@ -57,9 +57,9 @@ export function encodeDictionary(dictionary: Dictionary): Uint8Array {
 }
 
 /**
- * Reads the section; every size and every number is checked.
+ * Decodes the section and checks every size and every number.
  *
- * @throws RangeError saying what is wrong
+ * @throws RangeError if the section is invalid; the message is the reason
  */
 export function decodeDictionary(bytes: Uint8Array): Dictionary {
   const map = decodeMap(bytes);
@@ -88,7 +88,7 @@ export function decodeDictionary(bytes: Uint8Array): Dictionary {
 }
 
 function template(value: unknown): PathTemplate {
-  // Thousands of these are read whenever an index is opened, so no iterator.
+  // No iterator, because thousands of templates are decoded each time an index is opened.
   const pair = list(value, 'template', 2);
   return { origin: integer(pair[0], INHERITED_ORIGIN), path: plainText(pair[1], 'path', URL_MAX_BYTES) };
 }

@@ -1,7 +1,6 @@
 /**
- * The header. Raw bytes become a `RawHeader`, which is only what they claim; `validateHeader` turns that into a `Header`, whose
- * sections are known to lie within the file, one after the other. Nothing else in the reader computes with a raw number.
- * Which field stands where says `layout.ts`.
+ * The header. `decodeHeader` reads its bytes as a `RawHeader`, which is not trusted. `validateHeader` checks it and returns a `Header`, whose
+ * sections follow each other within the file. The reader computes only with checked numbers. `layout.ts` defines the offsets of the fields.
  */
 import { PagegateError } from '../../errors.ts';
 import { xxh64 } from './checksum.ts';
@@ -26,7 +25,7 @@ import {
   TABLES_MAX_BYTES,
 } from './layout.ts';
 
-/** A section: offset and size in bytes, and the XXH64 of its bytes (0 for those that the block checksums cover). */
+/** A section: offset and size in bytes, and the XXH64 of its bytes (0 for sections that the block checksums cover). */
 export interface Section {
   readonly offset: number;
   readonly size: number;
@@ -42,7 +41,7 @@ interface HeaderFields {
   readonly sections: Readonly<Record<SectionName, Section>>;
 }
 
-/** What the bytes claim. */
+/** The fields as they are in the file, not checked. */
 export interface RawHeader extends HeaderFields {
   readonly headerSize: number;
   readonly seedA: number;
@@ -55,12 +54,12 @@ export interface RawHeader extends HeaderFields {
 
 declare const validated: unique symbol;
 
-/** What has been checked. */
+/** A header that `validateHeader` has checked. */
 export interface Header extends HeaderFields {
   readonly [validated]: true;
 }
 
-/** The header's bytes; the counterpart of `decodeHeader`. */
+/** Encodes a header; the counterpart of `decodeHeader`. */
 export function encodeHeader(fields: HeaderFields): Uint8Array {
   const bytes = new Uint8Array(HEADER_SIZE_BYTES);
   const view = new DataView(bytes.buffer);
@@ -84,7 +83,7 @@ export function encodeHeader(fields: HeaderFields): Uint8Array {
   return bytes;
 }
 
-/** Reads the fields as they are. `bytes` must have at least the header's size. */
+/** Decodes the fields without checking them. `bytes` must have at least the size of the header. */
 export function decodeHeader(bytes: Uint8Array): RawHeader {
   const view = new DataView(bytes.buffer, bytes.byteOffset, HEADER_SIZE_BYTES);
   const sections = Object.fromEntries(
@@ -115,19 +114,19 @@ export function decodeHeader(bytes: Uint8Array): RawHeader {
   };
 }
 
-/** Size of the blocks section for these sizes: one checksum for each block of the directory, then of the payload. */
+/** Returns the size of the blocks section: a checksum for each block of the directory, then for each block of the payload. */
 export function blocksSize(directorySize: number, payloadSize: number): number {
   const blocks = Math.ceil(directorySize / BLOCK_SIZE_BYTES) + Math.ceil(payloadSize / BLOCK_SIZE_BYTES);
   return blocks * BLOCK_CHECKSUM_SIZE_BYTES;
 }
 
 /**
- * Checks a header against the file it stands in.
+ * Checks a header, also against the size of its file.
  *
  * @throws PagegateError index_newer_version, index_older_version, index_corrupt
  */
 export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: number): Header {
-  // The version comes before the checksum: another major version may compute it differently.
+  // Check the version before the checksum: another major version may compute the checksum differently.
   if (raw.major > FORMAT_MAJOR) {
     throw new PagegateError(
       'index_newer_version',
@@ -175,7 +174,7 @@ export function validateHeader(raw: RawHeader, path: string, fileSizeBytes: numb
   return raw as unknown as Header;
 }
 
-/** An index_corrupt that names the part of the file. */
+/** Returns an index_corrupt error that names the part of the file. */
 export function indexCorrupt(path: string, where: string, what: string): PagegateError {
   return new PagegateError('index_corrupt', `${path}: in the ${where}, ${what}.`, { path, where });
 }

@@ -1,10 +1,10 @@
 /**
- * The hash of a key: XXH32 with two seeds, in plain JavaScript because a call into WebAssembly costs four times as much for a
- * name of twenty characters. Keys are ASCII, so a character is a byte.
+ * The hashes of a key: XXH32 with two seeds. In plain JavaScript, because a call into WebAssembly takes four times as long for a
+ * name of twenty characters. Keys are ASCII, so each character is one byte.
  */
 import { DOMAIN_MAX_BYTES, SEED_A, SEED_B } from './layout.ts';
 
-/** A record's domain has at most 253 codes of 8 bytes: so far may a comparison go on beyond the key before it ends. */
+/** Space for 253 domain codes of 8 bytes: a comparison with a record's domain may read that far, beyond the end of the key. */
 const KEY_SPACE_BYTES = 256 * 8;
 
 const PRIME_1 = 0x9e3779b1 | 0;
@@ -13,7 +13,7 @@ const PRIME_3 = 0xc2b2ae3d | 0;
 const PRIME_4 = 0x27d4eb2f;
 const PRIME_5 = 0x165667b1;
 
-/** XXH32 of a range of bytes, as an unsigned number. */
+/** Returns the XXH32 of a range of bytes as an unsigned integer. */
 export function xxh32(bytes: Uint8Array, start: number, end: number, seed: number): number {
   let at = start;
   let hash: number;
@@ -38,12 +38,12 @@ export function xxh32(bytes: Uint8Array, start: number, end: number, seed: numbe
   return avalanche(hash) >>> 0;
 }
 
-/** First hash of a key's bytes: the bucket, and the order within it. */
+/** Returns the first hash of a key. It determines the bucket and the order of records. */
 export function hashKeyA(bytes: Uint8Array, start: number, end: number): number {
   return xxh32(bytes, start, end, SEED_A);
 }
 
-/** Second hash of a key's bytes: its low 8 bits are the fingerprint, and it breaks ties in the order. */
+/** Returns the second hash of a key. Its low 8 bits are the fingerprint, and it breaks ties in the order of records. */
 export function hashKeyB(bytes: Uint8Array, start: number, end: number): number {
   return xxh32(bytes, start, end, SEED_B);
 }
@@ -57,59 +57,60 @@ function word(bytes: Uint8Array, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
 }
 
-/** A key on its way through a lookup; one object that is filled again for each, so that none is allocated. */
+/** The key of a lookup. One object is reused for all lookups, to avoid allocation. */
 export class HashedKey {
   /** Size of the key in bytes. */
   size = 0;
-  /** The key in bytes. What follows it is left over from longer keys. */
+  /** The bytes of the key. The bytes after it are stale, from longer keys. */
   readonly view: DataView = new DataView(new ArrayBuffer(KEY_SPACE_BYTES));
+  /** All characters of the key, combined by bitwise or. */
   #characterBits = 0;
 
   /**
-   * Takes a key; false when no index can have it (empty, too long). Characters are read one by one, without a call out of JavaScript: the
-   * machine goes on with the next lookup while one waits for memory.
+   * Sets the key. Returns false if no index can have it (empty or too long). Reads characters one by one, without a call out of JavaScript,
+   * so that the processor can begin the next lookup while this one waits for memory.
    */
   set(key: string): boolean {
     const size = key.length;
     if (size === 0 || size > DOMAIN_MAX_BYTES) return false;
     this.size = size;
     const { view } = this;
-    let seen = 0;
+    let allBits = 0;
     let at = 0;
     for (; at + 4 <= size; at += 4) {
       const a = key.charCodeAt(at);
       const b = key.charCodeAt(at + 1);
       const c = key.charCodeAt(at + 2);
       const d = key.charCodeAt(at + 3);
-      seen |= a | b | c | d;
+      allBits |= a | b | c | d;
       view.setInt32(at, a | (b << 8) | (c << 16) | (d << 24), true);
     }
     for (; at < size; at++) {
       const character = key.charCodeAt(at);
-      seen |= character;
+      allBits |= character;
       view.setUint8(at, character);
     }
-    this.#characterBits = seen;
+    this.#characterBits = allBits;
     return true;
   }
 
-  /** False when the key has a character beyond ASCII: then `view` and the hashes are those of another key, and no record is this one's. */
+  /** False if the key has a non-ASCII character. Then `view` and the hashes are wrong, and no record can have this key. */
   get isAscii(): boolean {
     return this.#characterBits < 0x80;
   }
 
-  /** As `hashKeyA`. */
+  /** Returns the same as `hashKeyA`. */
   hashA(): number {
     return hashView(this.view, this.size, SEED_A) >>> 0;
   }
 
-  /** As `hashKeyB`. */
+  /** Returns the same as `hashKeyB`. */
   hashB(): number {
     return hashView(this.view, this.size, SEED_B) >>> 0;
   }
 }
 
-/** `xxh32` of the first bytes of a view, taken by the word: byte by byte a lookup of a hot key takes an eighth longer. */
+/** `xxh32` of the first `size` bytes of a view. Reads whole words: byte by byte, the lookup of a cached key takes an eighth longer. */
 function hashView(view: DataView, size: number, seed: number): number {
   let at = 0;
   let hash: number;

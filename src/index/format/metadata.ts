@@ -1,8 +1,8 @@
 /**
- * What an index says about itself, in MessagePack. The only import of msgpackr, and of the parts of it that are JavaScript: `msgpackr` itself
- * loads native code to take texts out of a message, which gives wrong ones when the system is short of memory and says nothing
- * (kriszyp/msgpackr-extract#18). An index was called damaged for it; another text could have been a wrong URL. The plain `msgpackr` may be
- * imported again once that is released and pinned here, if it pays.
+ * The metadata of an index, in MessagePack. This is the only file that imports msgpackr, and only its JavaScript parts. The main module of
+ * `msgpackr` loads native code to extract texts, which silently returns wrong texts when the system is short of memory
+ * (kriszyp/msgpackr-extract#18). This made an index look damaged; it could also have given a wrong URL. Once a fix is released and pinned
+ * here, the main module may be imported again, if that is worthwhile.
  */
 import { Packr } from 'msgpackr/pack';
 import { Unpackr } from 'msgpackr/unpack';
@@ -10,37 +10,37 @@ import { messageOf } from '../../errors.ts';
 import type { RecordNames } from '../../record/names.ts';
 import { ANSWER_MAX_BYTES, PAGE_TYPES_MAX } from './layout.ts';
 
-/** The metadata section. Nothing in it depends on when or where the build ran: the same drop gives the same bytes. */
+/** The metadata section. It does not depend on when or where the build ran: the same drop gives the same bytes. */
 export interface Metadata extends RecordNames {
   readonly dataset: string;
   readonly revision: number;
-  /** When the drop was made, RFC 3339. */
+  /** When the drop was created, RFC 3339. */
   readonly created: string;
   readonly generation: number;
   /** SHA-256 of the drop's manifest, in hexadecimal. */
   readonly manifestSha256: string;
-  /** True when a page type that a record does not have is known not to exist. */
+  /** True if a page type that a record lacks is known not to exist. */
   readonly pageTypesComplete: boolean;
   readonly unicodeVersion: string;
-  /** Name and version of what wrote the file. */
+  /** Name and version of the program that wrote the file. */
   readonly generator: string;
-  /** No answer's head and tail together are longer. */
+  /** Upper bound for the size of any answer, head and tail together. */
   readonly maxAnswerSizeBytes: number;
 }
 
 const packr = new Packr({ useRecords: false, variableMapSize: true });
-// A number beyond what a double holds exactly is no safe integer, and refused as such.
+// 64-bit integers become doubles. One that a double cannot hold exactly is not a safe integer and is refused below.
 const unpackr = new Unpackr({ useRecords: false, mapsAsObjects: true, int64AsType: 'number' });
 
-/** A map as MessagePack. */
+/** Encodes a map as MessagePack. */
 export function encodeMap(map: Readonly<Record<string, unknown>>): Uint8Array {
   return Uint8Array.from(packr.pack(map));
 }
 
 /**
- * Reads a MessagePack map. What it gives may be views of the bytes.
+ * Decodes a MessagePack map. Its values may be views of `bytes`.
  *
- * @throws RangeError when the bytes are not one
+ * @throws RangeError if the bytes are not a MessagePack map
  */
 export function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> {
   let value: unknown;
@@ -54,12 +54,12 @@ export function decodeMap(bytes: Uint8Array): Readonly<Record<string, unknown>> 
   return value as Readonly<Record<string, unknown>>;
 }
 
-/** An integer that is packed as one: msgpackr packs numbers beyond 32 bits as floats. */
+/** Returns the integer in a form that msgpackr packs as an integer: it packs numbers beyond 32 bits as floats. */
 function packable(value: number): number | bigint {
   return value > 0xffff_ffff ? BigInt(value) : value;
 }
 
-/** The metadata as bytes of its section. */
+/** Encodes the metadata as the bytes of its section. */
 export function encodeMetadata(metadata: Metadata): Uint8Array {
   return encodeMap({
     dataset: metadata.dataset,
@@ -82,9 +82,9 @@ export function encodeMetadata(metadata: Metadata): Uint8Array {
 }
 
 /**
- * Reads the section.
+ * Decodes and checks the section.
  *
- * @throws RangeError saying what is wrong
+ * @throws RangeError if the section is invalid; the message is the reason
  */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   const map = decodeMap(bytes);
@@ -94,17 +94,17 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
   }
   return {
     dataset: text(map, 'dataset'),
-    revision: whole(map, 'revision'),
+    revision: integer(map, 'revision'),
     created: text(map, 'created'),
-    generation: whole(map, 'generation'),
+    generation: integer(map, 'generation'),
     manifestSha256: text(map, 'manifest_sha256'),
     pageTypesComplete: map['page_types_complete'] === true,
-    vocabulary: { name: text(map, 'vocabulary'), version: whole(map, 'vocabulary_version'), pageTypes },
+    vocabulary: { name: text(map, 'vocabulary'), version: integer(map, 'vocabulary_version'), pageTypes },
     iab: { version: text(map, 'iab_version'), names: texts(map, 'iab_categories', 0xffff) },
     filtering: { version: text(map, 'filtering_version'), names: texts(map, 'filtering_categories', 255) },
     unicodeVersion: text(map, 'unicode_version'),
     generator: text(map, 'generator'),
-    maxAnswerSizeBytes: whole(map, 'max_answer_size', ANSWER_MAX_BYTES),
+    maxAnswerSizeBytes: integer(map, 'max_answer_size', ANSWER_MAX_BYTES),
   };
 }
 
@@ -114,7 +114,7 @@ function text(map: Readonly<Record<string, unknown>>, name: string): string {
   return value;
 }
 
-function whole(map: Readonly<Record<string, unknown>>, name: string, most = Number.MAX_SAFE_INTEGER): number {
+function integer(map: Readonly<Record<string, unknown>>, name: string, most = Number.MAX_SAFE_INTEGER): number {
   const value = map[name];
   if (!Number.isSafeInteger(value) || (value as number) < 0) throw new RangeError(`${name} is not a whole number`);
   if ((value as number) > most) throw new RangeError(`${name} is ${value}, at most ${most} is possible`);

@@ -1,10 +1,10 @@
 /**
- * What ties every bucket and every record to its own file and its own place, at no byte: their checksums are computed with it. A bucket of
- * another file, a record in another one's slot, or records whose dictionary is another revision's, do not fit.
+ * The salt binds every bucket and every record to its file and its place. It takes no space, because it is part of their checksums. The
+ * checksums thus do not match for a bucket of another file, a record in a wrong slot, or records with the dictionary of another revision.
  */
 import { xxh64 } from './checksum.ts';
 
-/** The salt of a file, a 32-bit integer, from the checksums of its dictionary and of its metadata. */
+/** Computes the salt of a file, a 32-bit integer, from the checksums of its dictionary and its metadata. */
 export function saltOf(dictionaryChecksum: bigint, metadataChecksum: bigint): number {
   const bytes = new DataView(new ArrayBuffer(16));
   bytes.setBigUint64(0, dictionaryChecksum, true);
@@ -13,15 +13,15 @@ export function saltOf(dictionaryChecksum: bigint, metadataChecksum: bigint): nu
 }
 
 /**
- * What a bucket's 32 half-words must give, exclusive-ored: never 0, so that zeros, and whatever else repeats, are not taken for an empty
- * bucket.
+ * Returns the required exclusive or of a bucket's 32 half-words. It is never 0, so that zeros, or any other repeated bytes, are not taken
+ * for an empty bucket.
  */
 export function bucketChecksum(salt: number, bucket: number): number {
   const sum = (salt ^ bucket) & 0xffff;
   return sum | (((sum - 1) >> 16) & 0xffff);
 }
 
-/** What the CRC-8 of a record begins with, by its bucket and its slot's fingerprint; of a bucket's overflow table with fingerprint 0. */
+/** Returns the seed of a record's CRC-8, for its bucket and fingerprint. For the overflow table of a bucket, the fingerprint is 0. */
 export function recordSeed(salt: number, bucket: number, fingerprint: number): number {
   return ((salt >>> 16) ^ bucket ^ (bucket >>> 8) ^ (bucket >>> 16) ^ fingerprint) & 0xff;
 }

@@ -1,29 +1,29 @@
 /**
- * Symbol tables: a text becomes one-byte codes, each of which stands for up to eight characters that often come together.
- * Code 0 takes the next byte as it is, code 1 stands for the record's domain (in URLs), the others are the table's.
+ * Symbol tables encode a text as one-byte codes. Each code represents a frequent sequence of up to eight characters.
+ * Code 0 means that the next byte is a character itself. Code 1 is the record's domain (in URLs). The others are the symbols of the table.
  * After Boncz, Neumann and Leis, "FSST: Fast Random Access String Compression" (2020).
  */
 import { SYMBOL_CODE, SYMBOL_MAX_BYTES } from './layout.ts';
 
-/** Symbols of one table. */
+/** Maximum number of symbols in a table. */
 export const SYMBOLS_MAX: number = 256 - SYMBOL_CODE.first;
 
-/** Symbols in a form that decodes: the bytes of code `c` begin at `8 c`; a length of 0 means that there is no such code. */
+/** Symbols in a form for decoding: the bytes of code `c` begin at `8 c`. A length of 0 means that the code has no symbol. */
 export class SymbolTable {
   readonly bytes: Uint8Array = new Uint8Array(256 * SYMBOL_MAX_BYTES);
   readonly lengths: Uint8Array = new Uint8Array(256);
-  /** The same bytes, to be read by the word. */
+  /** A view of `bytes`, to read whole words. */
   readonly view: DataView = new DataView(this.bytes.buffer);
-  /** The same bytes, each symbol a word, and with each a mask of the bytes that it has. */
+  /** The symbols as 64-bit words, and for each a mask of the bytes that it uses. */
   readonly words: BigInt64Array = new BigInt64Array(this.bytes.buffer);
   readonly masks: BigInt64Array = new BigInt64Array(256);
-  /** What the table was made of, for the dictionary. */
+  /** The symbols as they are stored in the dictionary. */
   readonly symbols: readonly Uint8Array[];
 
   /**
-   * Each symbol is 1 to 8 bytes of printable ASCII without quote and backslash: it goes into JSON as it is.
+   * Each symbol has 1 to 8 bytes of printable ASCII without space, quote and backslash, so that JSON contains it unchanged.
    *
-   * @throws RangeError for any other
+   * @throws RangeError if a symbol does not, or if there are too many
    */
   constructor(symbols: readonly Uint8Array[]) {
     if (symbols.length > SYMBOLS_MAX) throw new RangeError(`a symbol table has ${symbols.length} symbols`);
@@ -41,7 +41,7 @@ export class SymbolTable {
   }
 }
 
-/** True for a character that JSON needs no escape for. */
+/** True for a printable ASCII character, except space, that JSON does not escape. */
 export function isPlain(byte: number): boolean {
   return byte > 0x20 && byte < 0x7f && byte !== 0x22 && byte !== 0x5c;
 }

@@ -1,4 +1,4 @@
-/** The header and the small sections of an index, read, checked and decoded: dictionary, metadata, the checksum of the block checksums. */
+/** Reads, checks and decodes the header and the small sections of an index: dictionary, metadata and blocks (of which only the checksum). */
 import { PagegateError } from '../../errors.ts';
 import { xxh64 } from '../format/checksum.ts';
 import { decodeDictionary } from '../format/dictionary.ts';
@@ -21,7 +21,7 @@ export function readHeader(source: IndexSource): Header {
   throw indexCorrupt(path, 'file', `there are ${sizeBytes} bytes, a header alone has ${HEADER_SIZE_BYTES}`);
 }
 
-/** What begins like an index, however little of it there is, is one that is damaged; anything else never was one. */
+/** A file that begins like an index, however short it is, counts as a damaged index. Any other file is not recognized. */
 function assertMagic(path: string, found: Uint8Array): void {
   if (found.every((byte, i) => byte === MAGIC[i])) return;
   const what = `${path}: found ${hex(found)}, expected ${hex(Uint8Array.from(MAGIC))}.`;

@@ -1,28 +1,27 @@
-/** A section that is read from front to back in large pieces: what is asked for is looked at where it lies in the piece. */
+/** Reads a section sequentially in large pieces. Callers access bytes inside the piece, without a copy. */
 import { type IndexSource, readBytes } from './index-source.ts';
 
-/** Read at once, unless told otherwise. */
+/** Default size of a piece. */
 const CHUNK_SIZE_BYTES = 1 << 20;
 
-/** Where a section lies. */
+/** Offset and size of a section. */
 type Range = { readonly offset: number; readonly size: number };
 
-/** Reads one section, wherever in it is asked for; in order it costs one call for each piece. */
+/** Reads a section at any offset. Sequential access takes one read call for each piece. */
 export class ChunkReader {
-  /** Where, in what `at` returned last, the asked-for offset is. */
+  /** Position of the requested bytes in the piece that `at` last returned. */
   start = 0;
   readonly #source: IndexSource;
   readonly #offset: number;
   readonly #sizeBytes: number;
   #chunk: Uint8Array;
   #words: Uint32Array;
-  /** Which bytes of the section the chunk holds: [from, to). */
+  /** The chunk contains the bytes [from, to) of the section. */
   #from = 0;
   #to = 0;
 
   /**
-   * For the section that begins at byte `offset` of the source. A piece is at least as large as what is asked for, and no larger than the
-   * section.
+   * A piece is at least as large as the bytes requested, and not larger than the section (rounded up to whole words).
    */
   constructor(source: IndexSource, section: Range, chunkSizeBytes: number = CHUNK_SIZE_BYTES) {
     this.#source = source;
@@ -32,16 +31,16 @@ export class ChunkReader {
     this.#words = new Uint32Array(this.#chunk.buffer);
   }
 
-  /** The piece that `at` returned last as 32-bit words, which begin where it begins. */
+  /** The piece that `at` last returned, as 32-bit words from its beginning on. */
   get words(): Uint32Array {
     return this.#words;
   }
 
   /**
-   * The piece that has the section's bytes `[offset, offset + size)`, the first of them at `start`; valid until the next call. They must lie
-   * within the section.
+   * Returns a piece that contains the section's bytes `[offset, offset + size)`, the first of them at `start`. It is valid until the next call.
+   * The bytes must be within the section.
    *
-   * @throws PagegateError index_changed where the file has become shorter
+   * @throws PagegateError index_changed if the file has been truncated
    */
   at(offset: number, size: number): Uint8Array {
     if (offset < this.#from || offset + size > this.#to) this.#load(offset, size);
@@ -55,7 +54,7 @@ export class ChunkReader {
       this.#words = new Uint32Array(this.#chunk.buffer);
     }
     const length = Math.min(this.#chunk.length, this.#sizeBytes - offset);
-    // Nothing is held while it is overwritten, or if that fails.
+    // The chunk contains nothing valid while it is overwritten, or if that fails.
     this.#from = 0;
     this.#to = 0;
     this.#source.readInto(this.#chunk.subarray(0, length), this.#offset + offset);
@@ -64,7 +63,7 @@ export class ChunkReader {
   }
 }
 
-/** A section as a whole, in pieces: what a checksum is taken of. */
+/** Yields a whole section in pieces, for checksums. A piece is valid until the next one. */
 export function* chunksOf(source: IndexSource, section: Range, chunkSizeBytes: number): Generator<Uint8Array> {
   const chunk = new Uint8Array(Math.min(chunkSizeBytes, section.size));
   for (let at = 0; at < section.size; at += chunkSizeBytes) {
@@ -74,7 +73,7 @@ export function* chunksOf(source: IndexSource, section: Range, chunkSizeBytes: n
   }
 }
 
-/** True when the source's bytes `[offset, offset + sizeBytes)` are zeros. */
+/** True if the source's bytes `[offset, offset + sizeBytes)` are zeros. */
 export function isZero(source: IndexSource, offset: number, sizeBytes: number): boolean {
   return readBytes(source, offset, sizeBytes).every((byte) => byte === 0);
 }

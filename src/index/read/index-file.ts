@@ -1,4 +1,4 @@
-/** An index file, opened: checked to be one that may be trusted, and watched for changes. */
+/** Opens an index file, checks that it may be trusted, and watches it for changes. */
 import {
   type BigIntStats,
   closeSync,
@@ -15,21 +15,21 @@ import { type IndexSource, indexChanged, readBytes, sourceOfDescriptor } from '.
 
 const WRITABLE_BY_OTHERS = 0o022n;
 
-/** An open index file. It is read with calls; mapped-file.ts maps it. */
+/** An open index file, read with system calls. mapped-file.ts maps it into memory. */
 export class IndexFile implements IndexSource {
   readonly path: string;
   readonly descriptor: number;
   readonly sizeBytes: number;
   readonly #source: IndexSource;
   readonly #opened: BigIntStats;
-  /** As it was when the file was opened; shorter where the file is. */
+  /** The header as it was when the file was opened; shorter if the file is shorter. */
   readonly #header: Uint8Array;
   #isOpen = true;
 
   /**
    * Opens a file.
    *
-   * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt for one that is empty
+   * @throws PagegateError index_missing, index_unreadable, index_not_a_file, index_unsafe_mode, index_corrupt if it is empty
    */
   constructor(path: string) {
     this.path = path;
@@ -51,8 +51,8 @@ export class IndexFile implements IndexSource {
   }
 
   /**
-   * Looks whether the file is still what was opened: its size, its time of modification, its header. An index is replaced by renaming
-   * another file over its name, which does nothing to this one; whoever writes into it mixes two indexes. Costs two system calls.
+   * Checks whether size, modification time or header of the file have changed since it was opened. An index is replaced by renaming another
+   * file over its name, which does not affect this one. Writing into the file mixes two indexes. Takes two system calls.
    */
   problem(): PagegateError | undefined {
     try {
@@ -81,7 +81,7 @@ export class IndexFile implements IndexSource {
   }
 }
 
-/** Whether a file begins like an index, of whatever version and state; false too where it cannot be opened. */
+/** True if a file begins like an index, of any version and possibly damaged. False if it cannot be opened. */
 export function isIndexFile(path: string): boolean {
   let descriptor = -1;
   try {
@@ -98,7 +98,7 @@ export function isIndexFile(path: string): boolean {
 function openRegular(path: string): number {
   try {
     assertRegular(path, statSync(path));
-    // Without O_NONBLOCK a pipe that took the file's place since would wait here for a writer.
+    // O_NONBLOCK: if a pipe has replaced the file since, the call would otherwise wait for a writer.
     return openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;

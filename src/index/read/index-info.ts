@@ -1,10 +1,10 @@
-/** What an index says about itself. */
+/** The facts about an index as a whole. */
 import { COPY_SLACK_BYTES } from '../../bytes/json-pieces.ts';
 import type { Header } from '../format/header.ts';
 import type { Metadata } from '../format/metadata.ts';
 import type { IndexSource } from './index-source.ts';
 
-/** Its metadata and the numbers of its header. `maxAnswerSizeBytes` is what a buffer for answers needs, slack for the copying included. */
+/** The metadata, and the counts in the header. `maxAnswerSizeBytes` is the size of a buffer for answers, including the slack for copying. */
 export interface IndexInfo extends Metadata {
   readonly path: string;
   /** Format version, `major.minor`. */
@@ -14,7 +14,7 @@ export interface IndexInfo extends Metadata {
   readonly sizeBytes: number;
 }
 
-/** What header and metadata say of an index. */
+/** Combines header and metadata of an index. */
 export function infoOf(source: IndexSource, header: Header, metadata: Metadata): IndexInfo {
   return {
     ...metadata,

@@ -1,37 +1,37 @@
-/** Where an index is read from: a file, or memory. */
+/** The sources that an index can be read from: a file, or memory. */
 import { readSync } from 'node:fs';
 import { fromSystem, PagegateError } from '../../errors.ts';
 
-/** Bytes that are read with calls: what does not come is an error, and never the end of the process. */
+/** Bytes that are read with system calls. A failure is an error and never ends the process. */
 export interface IndexSource {
   readonly path: string;
   readonly sizeBytes: number;
   /**
    * Fills `target` with the bytes from `offset` on.
    *
-   * @throws PagegateError index_changed where the file has become shorter than it was
-   * @throws PagegateError index_unreadable where the system refuses
+   * @throws PagegateError index_changed if the file has been truncated
+   * @throws PagegateError index_unreadable if the system call fails
    */
   readInto(target: Uint8Array, offset: number): void;
 }
 
-/** The same, and bytes that can be looked at where they lie. */
+/** A source whose bytes can also be accessed in place. */
 export interface IndexBytes extends IndexSource {
-  /** A view without a copy; not to be used after `close`. */
+  /** Returns a view without copying. Do not use it after `close`. */
   view(offset: number, sizeBytes: number): Uint8Array;
   /** Tells the kernel that reads are scattered. */
   adviseRandom(): void;
-  /** Reads everything into memory, in steps; `onStep` gets the bytes done so far. */
+  /** Reads everything into memory in steps. `onStep` gets the number of bytes done so far. */
   warm(onStep: (doneBytes: number) => void): Promise<void>;
-  /** What has happened to the bytes since they were opened; undefined where nothing has. */
+  /** Returns an error if the bytes have changed since they were opened, otherwise undefined. */
   problem(): PagegateError | undefined;
   close(): void;
 }
 
 /**
- * A copy of the bytes `[offset, offset + sizeBytes)`.
+ * Returns a copy of the bytes `[offset, offset + sizeBytes)`.
  *
- * @throws as `readInto` does
+ * @throws whatever `readInto` throws
  */
 export function readBytes(source: IndexSource, offset: number, sizeBytes: number): Uint8Array {
   const bytes = new Uint8Array(sizeBytes);
@@ -39,7 +39,7 @@ export function readBytes(source: IndexSource, offset: number, sizeBytes: number
   return bytes;
 }
 
-/** Reads through a descriptor that somebody else opened, in whatever thread of this process. */
+/** Returns a source for a descriptor that the caller has opened. Any thread of this process may use it. */
 export function sourceOfDescriptor(descriptor: number, path: string, sizeBytes: number): IndexSource {
   return { path, sizeBytes, readInto: (target, offset) => readDescriptor(descriptor, path, target, offset) };
 }
@@ -47,23 +47,23 @@ export function sourceOfDescriptor(descriptor: number, path: string, sizeBytes: 
 function readDescriptor(descriptor: number, path: string, target: Uint8Array, offset: number): void {
   let done = 0;
   while (done < target.length) {
-    let got: number;
+    let bytesRead: number;
     try {
-      got = readSync(descriptor, target, done, target.length - done, offset + done);
+      bytesRead = readSync(descriptor, target, done, target.length - done, offset + done);
     } catch (error) {
       throw fromSystem('index_unreadable', path, error);
     }
-    if (got === 0) throw indexChanged(path, `it ends at byte ${offset + done}`, 'size');
-    done += got;
+    if (bytesRead === 0) throw indexChanged(path, `it ends at byte ${offset + done}`, 'size');
+    done += bytesRead;
   }
 }
 
-/** An index_changed that says what is different. */
+/** Returns an index_changed error. `how` describes the change, `what` is its kind. */
 export function indexChanged(path: string, how: string, what: 'size' | 'times' | 'header' | 'status'): PagegateError {
   return new PagegateError('index_changed', `${path}: ${how}.`, { path, what });
 }
 
-/** An index in memory, in a buffer that somebody else looks after. */
+/** Returns a source for an index in memory. The buffer belongs to the caller. */
 export function bytesOfBuffer(buffer: ArrayBuffer, path: string): IndexBytes {
   return {
     path,

@@ -1,16 +1,16 @@
-/** An index file in memory, mapped read-only. */
+/** An index file, mapped read-only into memory. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { PagegateError } from '../../errors.ts';
 import { ADVICE, dropCached, type MemoryMapping, mapFile, PAGE_SIZE_BYTES } from '../../platform/libc.ts';
 import type { IndexFile } from './index-file.ts';
 import type { IndexBytes } from './index-source.ts';
 
-/** A multiple of the size of a huge page, and so small that whoever is served meanwhile does not notice the wait for a step. */
+/** A multiple of the size of a huge page, and so small that requests served meanwhile do not notice the wait for a step. */
 const WARM_STEP_BYTES = 4 * 1024 * 1024;
 
 /**
- * A mapped file. What is read through the mapping is not checked by the system: where the file was cut since, the kernel ends the process
- * (SIGBUS). `problem` tells of a cut file, a read beyond its end does not.
+ * A mapped file. If the file has been truncated since it was mapped, the kernel ends the process at a read beyond its end (SIGBUS). `problem`
+ * detects a truncated file without that risk.
  */
 export class MappedFile implements IndexBytes {
   readonly path: string;
@@ -19,7 +19,7 @@ export class MappedFile implements IndexBytes {
   readonly #mapping: MemoryMapping;
 
   /**
-   * Maps an open file, and closes it when it is closed itself.
+   * Maps an open file. `close` also closes the file.
    *
    * @throws PagegateError mapping_failed
    */
@@ -47,8 +47,8 @@ export class MappedFile implements IndexBytes {
   }
 
   /**
-   * In huge pages where kernel and file system have them: every lookup reads two places far apart, and half of what that costs is to
-   * find out where their small pages are. Cached small pages are dropped and read again for it, as long as that pays.
+   * Uses huge pages if kernel and file system support them. Every lookup reads two distant places, and with small pages, half of the cost is
+   * address translation. To get huge pages, cached small pages are dropped and read again, as long as that works.
    */
   async warm(onStep: (doneBytes: number) => void): Promise<void> {
     let isHuge = this.#mapping.advise(ADVICE.hugePage);
@@ -56,7 +56,7 @@ export class MappedFile implements IndexBytes {
       for (let offset = 0; offset < this.sizeBytes; offset += WARM_STEP_BYTES) {
         const size = Math.min(WARM_STEP_BYTES, this.sizeBytes - offset);
         if (isHuge) dropCached(this.#file.descriptor, offset, size);
-        // Reads ahead in large pieces, but of small pages.
+        // Reads ahead in large pieces, but into small pages.
         else this.#mapping.advise(ADVICE.willNeed, offset, size);
         // Kernels before 5.14 do not know this advice.
         if (!this.#mapping.advise(ADVICE.populateRead, offset, size)) touch(this.view(offset, size));
@@ -65,7 +65,7 @@ export class MappedFile implements IndexBytes {
         await nextTurn();
       }
     } finally {
-      // What is evicted later comes back as it is asked for, in small pages.
+      // Pages that are evicted later are read again on demand, as small pages.
       this.#mapping.advise(ADVICE.noHugePage);
     }
   }

@@ -1,6 +1,6 @@
 /**
- * The payload as overlapping views of 1 GiB: positions within a view are small integers, which the engine reads fastest, however large
- * the file is. Each view goes on past its gibibyte by the longest record, so that a record never ends outside.
+ * The payload as overlapping views of 1 GiB. Offsets within a view are small integers, which are fastest for the engine, however large the
+ * file is. Each view extends past its gibibyte by the maximum size of a record, so that each record ends in the view in which it begins.
  */
 
 import { RECORD_MAX_BYTES } from '../format/layout.ts';
@@ -8,10 +8,10 @@ import type { IndexBytes } from './index-source.ts';
 
 const WINDOW_SIZE_BYTES = 2 ** 30;
 
-/** The views, and the one that an offset lies in. */
+/** The views of a payload. */
 export class PayloadWindows {
   readonly #windows: Uint8Array[] = [];
-  /** Where, in the view that `at` returned last, the asked-for offset is. */
+  /** Position of the requested offset in the view that `at` last returned. */
   start = 0;
 
   constructor(bytes: IndexBytes, offset: number, sizeBytes: number) {
@@ -21,7 +21,7 @@ export class PayloadWindows {
     }
   }
 
-  /** The view in which the payload's byte `offset` lies, at `start`; `offset` must be less than the payload's size. */
+  /** Returns the view that contains the payload's byte `offset`, and sets `start` to its position there. `offset` must be below the payload size. */
   at(offset: number): Uint8Array {
     if (offset < WINDOW_SIZE_BYTES) {
       this.start = offset;

@@ -1,6 +1,6 @@
 /**
- * The bytes of a record → what they say. FORMAT.md, "Record". Nothing is believed: `parse` walks the whole record and checks every
- * number against the dictionary before anything is rendered, and says what is impossible. Counterpart of record-encoder.ts.
+ * Parses the bytes of a record. See FORMAT.md, "Record". The bytes are not trusted: `parse` walks the whole record and checks every number
+ * against the dictionary, before anything is rendered. The counterpart of record-encoder.ts.
  */
 import { COPY_SLACK_BYTES } from '../../bytes/json-pieces.ts';
 import {
@@ -17,10 +17,10 @@ import {
 import { isPlain } from '../format/symbol-table.ts';
 import type { RenderTables } from './render-tables.ts';
 
-/** Kinds of URL after parsing: a template, or a literal of the path or of the whole. */
+/** Kinds of parsed URLs: a path template, a literal path, or a literal URL. */
 export const URL_KIND = { template: 0, path: 1, full: 2 } as const;
 
-/** A record cannot be what it claims; the text says why. Turned into record_corrupt by the reader. */
+/** A record is invalid; the message is the reason. The reader converts it to record_corrupt. */
 export class ImpossibleRecord extends Error {}
 
 /** Sizes of a record's parts, in bytes. */
@@ -32,29 +32,29 @@ export interface RecordParts {
   padding: number;
 }
 
-/** One record, parsed; filled again for each. The renderer (record-renderer.ts) reads it while the bytes are there. */
+/** A parsed record. One object is reused for all records. The renderer (record-renderer.ts) reads it while `bytes` is unchanged. */
 export class RecordDecoder {
   readonly #tables: RenderTables;
   readonly #bitmapSize: number;
   readonly #typeCount: number;
-  /** What was parsed. */
+  /** The bytes that contain the last record parsed. */
   bytes: Uint8Array = new Uint8Array(0);
-  /** The domain in plain, from 0. */
+  /** The decoded domain, from index 0. */
   readonly domain: Uint8Array = new Uint8Array(DOMAIN_MAX_BYTES + COPY_SLACK_BYTES);
-  /** The same bytes, to be copied. */
+  /** A view of `domain`, for copying. */
   readonly domainView: DataView = new DataView(this.domain.buffer);
   domainSize = 0;
-  /** 1 + position in the dictionary; 0 when unknown. */
+  /** 1 + position in the dictionary; 0 if unknown. */
   language = 0;
-  /** 1 + position in the dictionary's order; 0 when unknown. */
+  /** 1 + position in the dictionary's `iabOrder`; 0 if unknown. */
   iab = 0;
   /** Ordinals of filtering categories, from `filteringStart` on. */
   filtering: Uint8Array = new Uint8Array(0);
   filteringStart = 0;
   filteringCount = 0;
-  /** -1 when unknown. */
+  /** -1 if unknown. */
   hundredths = -1;
-  /** 0 when unknown. */
+  /** 0 if unknown. */
   globalRank = 0;
   origin = 0;
   pageCount = 0;
@@ -73,10 +73,10 @@ export class RecordDecoder {
     this.#bitmapSize = Math.ceil(this.#typeCount / 8);
   }
 
-  /** Bytes of the literals' texts in JSON, of the record parsed last. */
+  /** Size of all literals of the last record parsed, as text in JSON, in bytes. */
   literalTextSize = 0;
 
-  /** Sizes of the parts of the record parsed last, in bytes. */
+  /** Sizes of the parts of the last record parsed, in bytes. */
   readonly parts: RecordParts = {
     domain: 0,
     facts: 0,
@@ -86,7 +86,7 @@ export class RecordDecoder {
   };
 
   /**
-   * Parses `bytes[start, end)`: a stored record without its check.
+   * Parses `bytes[start, end)`, a stored record without its CRC-8.
    *
    * @throws ImpossibleRecord
    */
@@ -112,7 +112,7 @@ export class RecordDecoder {
     const bytes = this.bytes;
     const { lengths, bytes: symbols } = this.#tables.dictionary.domainSymbols;
     const codesEnd = start + 1 + bytes[start]!;
-    // After the domain come at least the facts, the bitmap, and three one-byte codes.
+    // At least the facts, the bitmap and three codes of one byte follow the domain.
     if (codesEnd === start + 1 || codesEnd + 2 + this.#bitmapSize + 3 > end)
       throw new ImpossibleRecord('its domain does not fit');
     const { domain } = this;
@@ -171,13 +171,13 @@ export class RecordDecoder {
     const bytes = this.bytes;
     const count = this.#next < end ? bytes[this.#next++]! : 0;
     if (count === 0 || this.#next + count > end) throw new ImpossibleRecord('its filtering categories do not fit');
-    let before = -1;
+    let previous = -1;
     for (let i = 0; i < count; i++) {
       const ordinal = bytes[this.#next + i]!;
-      if (ordinal <= before || ordinal >= this.#tables.filtering.length) {
+      if (ordinal <= previous || ordinal >= this.#tables.filtering.length) {
         throw new ImpossibleRecord('its filtering categories are not an ascending list of known ones');
       }
-      before = ordinal;
+      previous = ordinal;
     }
     this.filtering = bytes;
     this.filteringStart = this.#next;
@@ -223,9 +223,9 @@ export class RecordDecoder {
       this.#parseLiteral(i, end);
     } else {
       const template = code - URL_CODE.firstTemplate;
-      const own = this.#tables.templateOrigins[type]![template];
-      if (own === undefined) throw new ImpossibleRecord('the template of a page is not in the dictionary');
-      if (own !== INHERITED_ORIGIN) origin = own;
+      const templateOrigin = this.#tables.templateOrigins[type]![template];
+      if (templateOrigin === undefined) throw new ImpossibleRecord('the template of a page is not in the dictionary');
+      if (templateOrigin !== INHERITED_ORIGIN) origin = templateOrigin;
       this.values[i] = template;
     }
     this.kinds[i] = kind;
@@ -233,7 +233,7 @@ export class RecordDecoder {
     return kind;
   }
 
-  /** Checks a literal's codes and that what it says is not too long. */
+  /** Parses a literal. Checks its codes and the length of its text. */
   #parseLiteral(i: number, end: number): void {
     const bytes = this.bytes;
     let size = this.#next < end ? bytes[this.#next++]! : 0;

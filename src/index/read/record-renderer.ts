@@ -1,4 +1,4 @@
-/** A parsed record → what people get: JSON bytes for an answer, or an object. */
+/** Renders a parsed record: as JSON bytes for an answer, or as an object. */
 
 import { BACKSLASH, COMMA, QUOTE } from '../../bytes/ascii.ts';
 import { writeDecimal, writeHundredths } from '../../bytes/decimal.ts';
@@ -12,17 +12,17 @@ import type { RenderTables } from './render-tables.ts';
 const NO_PAGES: readonly PageUrl[] = Object.freeze([]);
 const NO_CATEGORIES: readonly string[] = Object.freeze([]);
 
-/** Renders the record that its decoder holds. */
+/** Renders the record that its decoder has parsed. */
 export class RecordRenderer {
   readonly #tables: RenderTables;
   readonly #record: RecordDecoder;
   readonly #urlScratch: Uint8Array = new Uint8Array(2 * (URL_MAX_BYTES + 1024));
   readonly #urlView: DataView = new DataView(this.#urlScratch.buffer, this.#urlScratch.byteOffset);
-  /** Where in the answer the prefix of a page that was written last stands, and of which origin it is; -1: nowhere. */
+  /** The last prefix (origin and domain) written to the answer: its origin, or -1 if there is none, and its range in the answer. */
   #prefixOrigin = -1;
   #prefixStart = 0;
   #prefixEnd = 0;
-  /** Where in the head that was written last the URLs of its pages begin and end. */
+  /** Where the URLs of the pages begin and end in the last head written. */
   readonly #starts: Uint32Array = new Uint32Array(PAGE_TYPES_MAX);
   readonly #ends: Uint32Array = new Uint32Array(PAGE_TYPES_MAX);
 
@@ -31,12 +31,12 @@ export class RecordRenderer {
     this.#record = record;
   }
 
-  /** `{"domain":"…","found":true[,"language":"…"],"page_types":{…}`; returns where it ends. */
+  /** Writes `{"domain":"…","found":true[,"language":"…"],"page_types":{…}` and returns its end. */
   writeHead(out: DataView, start: number): number {
     return this.#writeHead(FOUND, out, start);
   }
 
-  /** Size of head and tail together, without writing them. */
+  /** Returns the size of head and tail together, without writing them. */
   answerSize(): number {
     const record = this.#record;
     const tables = this.#tables;
@@ -60,7 +60,7 @@ export class RecordRenderer {
     return size;
   }
 
-  /** The record as an entry of a drop, one line without its end: head and tail without `found`. */
+  /** Writes the record as an entry of a drop, a line without its end: head and tail without `found`. Returns its end. */
   writeEntry(out: DataView, start: number): number {
     return this.writeTail(out, this.#writeHead(DOMAIN_END, out, start));
   }
@@ -85,7 +85,7 @@ export class RecordRenderer {
     return at;
   }
 
-  /** `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}`; returns where it ends. */
+  /** Writes `,"iab_category":…,"filtering_categories":…,"open_page_rank":…,"global_rank":…}` and returns its end. */
   writeTail(out: DataView, start: number): number {
     const record = this.#record;
     let at = start;
@@ -115,7 +115,7 @@ export class RecordRenderer {
     return copyRange(domainView, 0, domainSize, out, start);
   }
 
-  /** The URL as it stands in a JSON string. */
+  /** Writes the URL of page `i` with JSON escapes. */
   #writeUrl(i: number, out: DataView, start: number): number {
     const record = this.#record;
     const kind = record.kinds[i]!;
@@ -142,7 +142,7 @@ export class RecordRenderer {
     return at;
   }
 
-  /** Origin and domain. Most pages of a record have the same, which is then copied from the page before. */
+  /** Writes origin and domain. Most pages of a record have the same, so they are copied from the previous page. */
   #writePrefix(origin: number, out: DataView, start: number): number {
     if (origin === this.#prefixOrigin) return copyRange(out, this.#prefixStart, this.#prefixEnd, out, start);
     const end = this.#writeDomain(out, copyPiece(this.#tables.origins[origin]!, out, start));
@@ -170,7 +170,7 @@ export class RecordRenderer {
     return pages;
   }
 
-  /** The pages that may matter, read from the record's head, which was written last, into `out`. */
+  /** Returns the pages that may matter. Reads them from the record's head, which must be the last head written, in `out`. */
   pageUrlsInHead(out: Buffer, mayMatter: PageFilter): readonly PageUrl[] {
     const { pageCount, types, kinds, origins } = this.#record;
     const { pageTypes } = this.#tables.metadata.vocabulary;
@@ -218,7 +218,7 @@ export class RecordRenderer {
   }
 }
 
-/** Where a number is written to learn how long it is. */
+/** Scratch space to find out how long a number is. */
 const number = new DataView(new ArrayBuffer(16));
 const HEAD = pieceOf('{"domain":"');
 const FOUND = pieceOf('","found":true');
@@ -232,7 +232,7 @@ function pathSize(starts: Uint32Array, template: number): number {
   return starts[template + 1]! - starts[template]!;
 }
 
-/** A text as it stood before it was put into a JSON string. */
+/** Removes the JSON escapes of a text. */
 function unescaped(text: string): string {
   return text.includes('\\') ? text.replace(/\\(.)/g, '$1') : text;
 }

@@ -1,30 +1,30 @@
-/** Dictionary and metadata in the form in which answers are made of them. */
+/** Dictionary and metadata, prepared for rendering answers. */
 
 import { type Piece, pieceOf } from '../../bytes/json-pieces.ts';
 import type { Dictionary } from '../format/dictionary.ts';
 import type { Metadata } from '../format/metadata.ts';
 
-/** Everything of the dictionary and the metadata as bytes, ready to be copied into an answer. */
+/** The texts of dictionary and metadata as bytes, ready to be copied into an answer. */
 export class RenderTables {
   readonly dictionary: Dictionary;
   readonly metadata: Metadata;
-  /** `"login":"` for each page type: what precedes the URL of a record's first page; and `","login":"` for those that follow. */
+  /** For each page type, what precedes its URL: `"login":"` for the first page of a record, `","login":"` for the others. */
   readonly firstKeys: readonly Piece[];
   readonly nextKeys: readonly Piece[];
   readonly origins: readonly Piece[];
-  /** For each page type the paths of its path templates, one after the other; template i is `[starts[i], starts[i + 1])`. */
+  /** For each page type, the concatenated paths of its path templates. Template i is `[pathStarts[i], pathStarts[i + 1])`. */
   readonly paths: readonly Piece[];
   readonly pathStarts: readonly Uint32Array[];
-  /** For each template its origin, or INHERITED_ORIGIN. */
+  /** For each page type and template, its origin, or INHERITED_ORIGIN. */
   readonly templateOrigins: readonly Uint8Array[];
   readonly languages: readonly Piece[];
-  /** By position in the dictionary's order: `,"iab_category":"…"`. */
+  /** By position in the dictionary's `iabOrder`: `,"iab_category":"…"`. */
   readonly iab: readonly Piece[];
   /** By ordinal: the name as a JSON string. */
   readonly filtering: readonly Piece[];
   readonly filteringSets: readonly Uint8Array[];
 
-  /** @throws RangeError where dictionary and metadata do not fit each other */
+  /** @throws RangeError if dictionary and metadata do not match */
   constructor(dictionary: Dictionary, metadata: Metadata) {
     this.dictionary = dictionary;
     this.metadata = metadata;

@@ -1,4 +1,4 @@
-/** What a thread does that walks buckets for a verification. */
+/** The work of a thread that walks buckets for a verification. */
 import { readHeader, readTables } from '../read/checked-sections.ts';
 import { sourceOfDescriptor } from '../read/index-source.ts';
 import { RecordWalk } from './record-walk.ts';
@@ -7,15 +7,15 @@ import type { BucketRange, IntactBuckets, VerifySetup } from './verify-messages.
 /** Walks ranges of buckets of one index. */
 export class BucketWalks {
   readonly #setup: VerifySetup;
-  // One for all ranges: its buffers would otherwise be allocated for each, and wait for the garbage collector.
+  // One for all ranges, so that its buffers are not allocated again for each range.
   #walk: RecordWalk | undefined;
 
-  /** Reads nothing yet: what fails in a call goes to the caller by its name. */
+  /** Reads nothing yet, so that an error occurs in a call and reaches its caller. */
   constructor(setup: VerifySetup) {
     this.#setup = setup;
   }
 
-  /** Walks these buckets; undefined where anything is wrong with them. */
+  /** Walks these buckets. Returns undefined if it finds any damage. */
   walk(buckets: BucketRange): IntactBuckets | undefined {
     this.#walk ??= this.#open();
     return this.#walk.checkBuckets(buckets);

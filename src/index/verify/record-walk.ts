@@ -1,4 +1,4 @@
-/** The records of an index, one bucket after the other: whether they are what a writer can have meant. */
+/** Checks the records of an index, bucket by bucket: whether a writer can have written them. */
 import { bucketIsIntact, readBucketBase } from '../format/bucket.ts';
 import { crc8 } from '../format/checksum.ts';
 import type { Header } from '../format/header.ts';
@@ -19,23 +19,23 @@ import { RecordRenderer } from '../read/record-renderer.ts';
 import type { RenderTables } from '../read/render-tables.ts';
 import type { BucketRange, IntactBuckets } from './verify-messages.ts';
 
-/** One damaged range of bytes of the file. */
+/** A damaged range of bytes of the file. */
 export interface Damage {
-  /** In bytes from the beginning of the file. */
+  /** Offset in the file. */
   readonly offset: number;
   readonly sizeBytes: number;
   readonly where: string;
   readonly what: string;
 }
 
-/** Walks buckets and records in order and checks what the checksums cannot: that the writer meant something possible. */
+/** Walks buckets and records in order. Besides checksums, it checks that their structure and contents are valid. */
 export class RecordWalk {
   readonly damages: Damage[] = [];
   recordCount = 0;
   readonly bucketCount: number;
-  /** The next one to check. */
+  /** Number of the next bucket to check. */
   bucket = 0;
-  /** Payload bytes of the bucket checked last. */
+  /** Size of the payload of the last bucket checked, in bytes. */
   bucketRecordsSizeBytes = 0;
   readonly #header: Header;
   readonly #salt: number;
@@ -45,14 +45,14 @@ export class RecordWalk {
   readonly #decoder: RecordDecoder;
   readonly #renderer: RecordRenderer;
   readonly #decodeEveryNthBucket: number;
-  /** Fingerprints and length codes of the bucket's records, including those that overflow. */
+  /** Fingerprints and length codes of the bucket's records, including those without a slot. */
   readonly #fingerprints: Uint8Array = new Uint8Array(256);
   readonly #lengths: Uint8Array = new Uint8Array(256);
   #expectedBase = 0;
   #hashA = -1;
   #hashB = -1;
 
-  /** Over an index whose header and small sections were read; begins with the first bucket. */
+  /** Walks an index whose header and small sections have been read. Begins with the first bucket. */
   constructor(source: IndexSource, header: Header, tables: RenderTables, decodeEveryNthBucket: number) {
     const { dictionary, directory, payload, metadata } = header.sections;
     this.#decodeEveryNthBucket = decodeEveryNthBucket;
@@ -66,7 +66,7 @@ export class RecordWalk {
     this.#renderer = new RecordRenderer(tables, this.#decoder);
   }
 
-  /** Walks these buckets only, whatever it has walked before; undefined where anything is wrong with them. */
+  /** Walks only these buckets, independent of earlier calls. Returns undefined if it finds any damage. */
   checkBuckets({ from, to }: BucketRange): IntactBuckets | undefined {
     this.damages.length = 0;
     this.recordCount = 0;
@@ -81,8 +81,8 @@ export class RecordWalk {
   }
 
   /**
-   * Goes on after buckets that another walk has found intact; false where they do not follow on what this one has seen. The base is all
-   * that can fail to: a record's hash says which bucket is its own, so records of intact buckets are in hash order across buckets, too.
+   * Skips buckets that another walk has found intact. Returns false if they do not begin where this walk is. It is enough to compare the
+   * base: hashes determine the bucket of a record, so the records of intact buckets are also in hash order across buckets.
    */
   skip({ from, to, base, end, recordCount }: IntactBuckets): boolean {
     if (from !== this.bucket || base !== this.#expectedBase) return false;
@@ -103,7 +103,7 @@ export class RecordWalk {
     this.damages.push({ offset, sizeBytes: BUCKET_SIZE_BYTES, where: `bucket ${bucket}`, what });
   }
 
-  /** What is wrong with the bucket itself; undefined when nothing is. What is wrong with its records is among the damages. */
+  /** Returns the problem of the bucket itself, if any. Problems of its records are added to the damages. */
   #checkRecordsOf(bucket: number): string | undefined {
     const directory = this.#directory.at(bucket * BUCKET_SIZE_BYTES, BUCKET_SIZE_BYTES);
     const at = this.#directory.start;
@@ -137,7 +137,7 @@ export class RecordWalk {
     return true;
   }
 
-  /** Checks the records of a bucket whose slots are in order; the first begins at `start` of the payload. */
+  /** Checks the records of a bucket whose slots are valid. The first record is at payload offset `start`. */
   #checkRecords(bucket: number, start: number, count: number): string | undefined {
     const { payload } = this.#header.sections;
     const isDecoded = bucket % this.#decodeEveryNthBucket === 0;
@@ -158,7 +158,7 @@ export class RecordWalk {
     return undefined;
   }
 
-  /** What is wrong with a record; undefined when nothing is. */
+  /** Returns the problem of a record, if any. */
   #checkRecord(offset: number, size: number, bucket: number, fingerprint: number): string | undefined {
     const bytes = this.#payload.at(offset, size);
     const { start } = this.#payload;
@@ -186,7 +186,7 @@ export class RecordWalk {
     return undefined;
   }
 
-  /** Compares what was walked with the header, once all buckets are. */
+  /** Compares the totals with the header. Call after the last bucket. */
   checkEnd(): void {
     if (this.damages.length > 0) return;
     const { payload } = this.#header.sections;

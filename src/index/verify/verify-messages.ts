@@ -1,6 +1,6 @@
-/** What verify says to the threads that walk buckets for it, and they to it: plain data. */
+/** The messages between a verification and the threads that walk buckets for it. Plain data. */
 
-/** What a thread starts with: a descriptor of the caller's, which stays open until no thread reads it any more. */
+/** The setup of a thread. `descriptor` belongs to the caller, who keeps it open until all threads have ended. */
 export interface VerifySetup {
   readonly path: string;
   readonly descriptor: number;
@@ -8,7 +8,7 @@ export interface VerifySetup {
   readonly decodeEveryNthBucket: number;
 }
 
-/** Walks buckets somewhere else; undefined where anything is wrong with them. Calls come one at a time. */
+/** Walks buckets, for example in a thread. Resolves to undefined if it finds any damage. Make only one call at a time. */
 export type BucketWalker = (buckets: BucketRange) => Promise<IntactBuckets | undefined>;
 
 /** Consecutive buckets: [from, to). */
@@ -17,9 +17,9 @@ export interface BucketRange {
   readonly to: number;
 }
 
-/** Buckets that were walked and have nothing wrong, if the payload of those before them ends where theirs begins. */
+/** Buckets that a walk has found intact, provided that the payload of the buckets before them ends at `base`. */
 export interface IntactBuckets extends BucketRange {
-  /** Where their part of the payload begins and ends. */
+  /** Begin and end of their part of the payload: [base, end). */
   readonly base: number;
   readonly end: number;
   readonly recordCount: number;

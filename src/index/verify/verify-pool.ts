@@ -1,33 +1,33 @@
-/** Threads that walk the buckets of an index ahead of the walk that reports, which then has nothing left to do where all is well. */
+/** Threads that walk the buckets of an index ahead of the walk that reports damage. If they find none, that walk has nothing left to do. */
 import { runInOrder, Thread } from '../../platform/threads.ts';
 import type { RecordWalk } from './record-walk.ts';
 import type { BucketRange, BucketWalker, IntactBuckets, VerifySetup } from './verify-messages.ts';
 
-/** Buckets that a thread walks at a time: some tenths of a second. */
+/** Buckets that a thread walks in one call, which takes some tenths of a second. */
 const BUCKETS_PER_CALL = 8192;
 
-/** Threads of a verification's own. */
+/** The threads of a verification. */
 export class VerifyThreads {
   readonly walkers: readonly BucketWalker[];
   readonly #threads: readonly Thread[];
 
-  /** Starts that many. */
+  /** Starts `count` threads. */
   constructor(count: number, setup: VerifySetup) {
     const module = new URL('./verify-thread.ts', import.meta.url);
     this.#threads = Array.from({ length: count }, () => new Thread(module, setup));
     this.walkers = this.#threads.map((thread) => (buckets) => thread.call(buckets));
   }
 
-  /** They have ended when this has. */
+  /** Ends the threads. Resolves when all have ended. */
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));
   }
 }
 
 /**
- * Takes the walk past the buckets, from the first one on, that the walkers find intact; `onSkipped` is told of them in order. At the first
- * that are not it ends: what is wrong there, and after it, is for the walk to say, which sees every bucket in order and so always says the
- * same. No walker is at work any more when this ends, so that the caller may close the file.
+ * Moves the walk past the buckets that the walkers find intact, from the first bucket on, and calls `onSkipped` for them in order. Ends at
+ * the first range that is not intact. The walk then reports the damage there and after it: it sees every bucket in order, so its report is
+ * always the same. When this resolves, no walker is working any more, so that the caller may close the file.
  */
 export async function skipIntactBuckets(
   walk: RecordWalk,

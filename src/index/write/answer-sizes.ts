@@ -1,19 +1,19 @@
-/** How long a record's answer can get. */
+/** Computes how large the answer for a record can be. */
 import type { RecordNames } from '../../record/names.ts';
 import type { RecordFields } from './record-fields.ts';
 
-// Everything in an answer's head and tail that is not a name, a URL or the domain, with the longest numbers.
+// Everything in an answer's head and tail except names, URLs and the domain, with the longest possible numbers.
 const FRAME_SIZE_BYTES =
   '{"domain":"","found":true,"language":"xx","page_types":{},"iab_category":,"filtering_categories":[]'.length +
   ',"open_page_rank":10.00,"global_rank":4294967295}'.length;
 
-/** Upper bounds of the size of a record's answer, in bytes of JSON; characters of URLs that JSON escapes are not counted. */
+/** Upper bounds for the size of a record's answer as JSON, in bytes. They do not include JSON escapes in URLs. */
 export class AnswerSizes {
   readonly #pageTypes: Uint32Array;
   readonly #iab: Uint32Array;
   readonly #filtering: Uint32Array;
 
-  /** For records that use these names. */
+  /** @param names the names that the records refer to */
   constructor({ vocabulary, iab, filtering }: RecordNames) {
     const sizes = (names: readonly string[]): Uint32Array =>
       Uint32Array.from(names, (name) => Buffer.byteLength(JSON.stringify(name)));
@@ -22,7 +22,7 @@ export class AnswerSizes {
     this.#filtering = sizes(filtering.names);
   }
 
-  /** The bound for one record, as if it had no pages. */
+  /** Returns the bound for a record, as if it had no pages. */
   withoutPages(fields: RecordFields): number {
     let size = FRAME_SIZE_BYTES + fields.domainEnd - fields.domainStart;
     if (fields.iabCategory >= 0) size += this.#iab[fields.iabCategory]!;
@@ -30,7 +30,7 @@ export class AnswerSizes {
     return size;
   }
 
-  /** What a page of that type adds, by the size of its URL in bytes. */
+  /** Returns the size that a page of this type adds. `urlSize`: size of its URL, in bytes. */
   ofPage(type: number, urlSize: number): number {
     // Name, colon, quotes, comma.
     return this.#pageTypes[type]! + 4 + urlSize;

@@ -1,6 +1,6 @@
 /**
- * A run of buckets and their records, made apart from the rest of the index: bases are relative to the run's own payload until the
- * writer appends it. So runs can be made in several threads and appended in order; the bytes do not depend on how many there are.
+ * A run of buckets with their records, built independently of the rest of the index: bases are relative to the run's own payload until the
+ * writer appends the run. So several threads can build runs, which are appended in order. The bytes do not depend on the number of threads.
  */
 import { PagegateError } from '../../errors.ts';
 import { writeBucketBase } from '../format/bucket.ts';
@@ -16,26 +16,26 @@ import {
 } from '../format/layout.ts';
 import { recordSeed } from '../format/salt.ts';
 
-/** What the writer appends. Cheap to pass between threads: transfer both buffers. */
+/** A finished run, ready for the writer. Cheap to pass between threads: transfer both buffers. */
 export interface BucketRun {
   readonly firstBucket: number;
-  /** 64 bytes for each bucket; bases are relative to `payload`, and the writer seals them. */
+  /** 64 bytes for each bucket. Bases are relative to `payload`; checksums are not set yet. */
   readonly buckets: Uint8Array;
   readonly payload: Uint8Array;
   readonly recordCount: number;
 }
 
-/** Which buckets of an index a run is for. */
+/** The range of buckets of a run, [firstBucket, endBucket), and the index that they belong to. */
 export interface BucketRunPlan {
   readonly firstBucket: number;
   readonly endBucket: number;
-  /** Number of buckets of the whole index. */
+  /** Number of buckets of the index. */
   readonly bucketCount: number;
   /** Salt of the index, see `IndexWriter`. */
   readonly salt: number;
 }
 
-/** Takes the records of the buckets [firstBucket, endBucket) of an index with `bucketCount` buckets, in hash order. */
+/** Builds a run from the records of its buckets, which are added in hash order. */
 export class BucketRunBuilder {
   readonly #firstBucket: number;
   readonly #endBucket: number;
@@ -47,16 +47,16 @@ export class BucketRunBuilder {
   #recordCount = 0;
   #hashA = -1;
   #hashB = -1;
-  /** Where the domain of the record before begins in the payload. */
+  /** Payload offset of the previous record. */
   #recordAt = -1;
   #bucket: number;
   #bucketStart = 0;
   #bucketRecords = 0;
-  // Fingerprints and length codes of the current bucket, the overflowing ones included.
+  // Fingerprints and length codes of the current bucket, including records without a slot.
   readonly #fingerprints: Uint8Array = new Uint8Array(RECORDS_PER_BUCKET_MAX);
   readonly #lengths: Uint8Array = new Uint8Array(RECORDS_PER_BUCKET_MAX);
 
-  /** `payloadSizeHint`: bytes to begin with; it grows as needed. */
+  /** @param payloadSizeHint initial size of the payload buffer, in bytes; the buffer grows as needed */
   constructor({ firstBucket, endBucket, bucketCount, salt }: BucketRunPlan, payloadSizeHint: number = 1 << 16) {
     this.#salt = salt;
     this.#firstBucket = firstBucket;
@@ -68,11 +68,11 @@ export class BucketRunBuilder {
   }
 
   /**
-   * Adds the record `bytes[start, end)` as the encoder made it. Order: hashA, hashB, then the bytes of the encoded domain; each domain
-   * once.
+   * Adds the record `bytes[start, end)`, as the encoder returned it. Records must come in the order of hashA, hashB, and the bytes of the
+   * encoded domain. No domain may come twice.
    *
    * @throws PagegateError index_out_of_order
-   * @throws PagegateError index_limit where more than 255 records meet in one bucket, or a record is too long
+   * @throws PagegateError index_limit if a bucket gets more than 255 records, or if a record is too long
    */
   add(hashA: number, hashB: number, bytes: Uint8Array, start: number, end: number): void {
     this.#checkOrder(hashA, hashB, bytes, start);
@@ -101,7 +101,7 @@ export class BucketRunBuilder {
     const payload = this.#payload;
     const at = this.#size;
     for (let i = start, to = at; i < end; i++, to++) payload[to] = bytes[i]!;
-    // What lies beyond was never written: the padding is zero.
+    // The padding is zero, because these bytes were never written.
     payload[at + size - 1] = crc8(payload, at, at + size - 1, recordSeed(this.#salt, bucket, hashB & 0xff));
     this.#fingerprints[this.#bucketRecords] = hashB & 0xff;
     this.#lengths[this.#bucketRecords] = code;
@@ -113,7 +113,7 @@ export class BucketRunBuilder {
     this.#hashB = hashB;
   }
 
-  /** Ends the run; the builder is of no use any more. */
+  /** Returns the run. The builder must not be used afterwards. */
   finish(): BucketRun {
     while (this.#bucket < this.#endBucket) this.#closeBucket();
     return {
@@ -127,7 +127,7 @@ export class BucketRunBuilder {
   #checkOrder(hashA: number, hashB: number, bytes: Uint8Array, start: number): void {
     if (hashA > this.#hashA) return;
     if (hashA === this.#hashA && hashB > this.#hashB) return;
-    // The last record may have moved after a table of overflowing ones only when its bucket was closed, and then hashA is larger.
+    // An overflow table moves the last record only when its bucket is closed, and the next record then has a larger hashA.
     if (
       hashA === this.#hashA &&
       hashB === this.#hashB &&
@@ -156,7 +156,7 @@ export class BucketRunBuilder {
     this.#bucketRecords = 0;
   }
 
-  /** Moves the bucket's records up and puts the fingerprints, length codes and CRC-8 of those without a slot before them. */
+  /** Moves the bucket's records to make space, and writes the overflow table before them. */
   #writeOverflow(extra: number): void {
     const tableSize = 2 * extra + 1;
     this.#reserve(tableSize);
@@ -178,7 +178,7 @@ export class BucketRunBuilder {
   }
 }
 
-/** Compares the encoded domains of two records. */
+/** Compares the encoded domains of two records, which begin at `aStart` and `bStart`. */
 export function compareDomains(a: Uint8Array, aStart: number, b: Uint8Array, bStart: number): number {
   const aSize = a[aStart]!;
   const bSize = b[bStart]!;

@@ -1,6 +1,6 @@
 /**
- * A sample of records → the dictionary. Counts origins, path templates and sets in a bounded amount of memory; the same sample in the same
- * order gives the same dictionary.
+ * Trains the dictionary with a sample of records. Counts origins, paths and sets of categories in bounded memory. The same sample in the
+ * same order gives the same dictionary.
  */
 
 import { TAB } from '../../bytes/ascii.ts';
@@ -23,52 +23,52 @@ import { trainSymbols } from './symbol-training.ts';
 import { TextCounts } from './text-counts.ts';
 
 const DOMAIN_ALPHABET = 'abcdefghijklmnopqrstuvwxyz0123456789-._';
-/** An origin, template or set that the sample has fewer times than this is not worth its place in the dictionary. */
+/** Minimum number of occurrences in the sample for an origin, template or set to be worth its space in the dictionary. */
 const COUNT_MIN = 3;
-/** Distinct texts that are counted in all, and their bytes; what comes later is only counted if it is known already. */
+/** Maximum number of distinct texts to count, and of their bytes in total. After that, only known texts are counted. */
 const COUNTED_MAX = 250_000;
 const COUNTED_MAX_BYTES = 32 * 1024 * 1024;
 const TEXT_SAMPLE_MAX_BYTES = 192 * 1024;
-/** Longer paths tell one page, not a habit. */
+/** Longer paths are those of single pages, not common patterns. */
 const TEMPLATE_MAX_BYTES = 128;
 const TEMPLATES_MAX_BYTES = 2 * 1024 * 1024;
-/** What every dictionary has, whatever the sample is like. */
+/** Origins that every dictionary has, whatever the sample contains. */
 const DEFAULT_ORIGINS = ['https://', 'https://www.', 'http://', 'http://www.'];
 
 const ORIGIN_MAX_BYTES = 64;
-/** In place of an origin's number. */
-const UNASKED = -2;
+/** Number of an origin that has not been counted yet for this record. */
+const NOT_YET_COUNTED = -2;
 
-/** Kinds of texts that are counted; for each page type two more: paths under the record's own origin, and `origin TAB path` under others. */
+/** Kinds of counted texts. Each page type has two more: paths under the record's own origin, and `origin TAB path` for other origins. */
 const ORIGINS = 0;
 const SETS = 1;
-const inheritedOf = (type: number): number => 2 + 2 * type;
-const othersOf = (type: number): number => 3 + 2 * type;
+const ownOriginPaths = (type: number): number => 2 + 2 * type;
+const otherOriginPaths = (type: number): number => 3 + 2 * type;
 
-/** Learns from one record after the other; `add` a sample, then `train`. */
+/** Trains a dictionary: call `add` for each record of a sample, then `train`. */
 export class DictionaryTrainer {
   readonly #names: RecordNames;
   readonly #texts = new TextCounts(COUNTED_MAX, COUNTED_MAX_BYTES);
   readonly #key = new ByteKey();
-  /** Where `origin TAB path` is put together. */
+  /** Buffer for `origin TAB path`. */
   readonly #joined: DataView = new DataView(new ArrayBuffer(ORIGIN_MAX_BYTES + 1 + URL_MAX_BYTES));
-  /** For each origin of the record: how many pages have it (-1 if nothing is learned from it), and its number among the texts. */
+  /** For each origin of the record: how many pages have it (-1 if it is not counted), and its number in `#texts`. */
   readonly #originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #originNumbers: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #iab: Uint32Array;
   #domains: Uint8Array[] = [];
   #domainBytes = 0;
-  /** One of this many domains is kept; and how many are still to come before the next that is. */
+  /** One of this many domains is kept. `#untilDomain` counts down to the next one. */
   #domainStep = 1;
   #untilDomain = 1;
 
-  /** For records that use these names. */
+  /** @param names the names that the records refer to */
   constructor(names: RecordNames) {
     this.#names = names;
     this.#iab = new Uint32Array(names.iab.names.length);
   }
 
-  /** Counts a record; the fields' memory is not needed any more when this returns. */
+  /** Counts a record. The caller may reuse the memory of `fields` afterwards. */
   add(fields: RecordFields): void {
     this.#addDomain(fields);
     if (fields.iabCategory >= 0) this.#iab[fields.iabCategory] = (this.#iab[fields.iabCategory] ?? 0) + 1;
@@ -79,48 +79,48 @@ export class DictionaryTrainer {
     this.#countPages(fields, this.#chooseOrigin(fields));
   }
 
-  /** The origin that most pages of a record have; on a tie the smaller one. Fills `#originPages`. */
+  /** Returns the origin that most pages of a record have; on a tie the smaller one. Fills `#originPages`. */
   #chooseOrigin(fields: RecordFields): number {
     const pages = this.#originPages;
     const { source, originStarts, originSizes, originPages, originCount } = fields;
     for (let i = 0; i < originCount; i++) {
       pages[i] = isPlainOrigin(source, originStarts[i]!, originSizes[i]!) ? originPages[i]! : -1;
     }
-    let own = 0;
+    let best = 0;
     for (let i = 1; i < originCount; i++) {
-      if (pages[i]! > pages[own]! || (pages[i] === pages[own] && isSmaller(fields, i, own))) own = i;
+      if (pages[i]! > pages[best]! || (pages[i] === pages[best] && isSmaller(fields, i, best))) best = i;
     }
-    return own;
+    return best;
   }
 
-  #countPages(fields: RecordFields, own: number): void {
+  #countPages(fields: RecordFields, ownOrigin: number): void {
     const { view, originStarts, originSizes } = fields;
     const texts = this.#texts;
     const key = this.#key;
-    const numbers = this.#originNumbers.fill(UNASKED);
+    const numbers = this.#originNumbers.fill(NOT_YET_COUNTED);
     for (let i = 0; i < fields.pageCount; i++) {
       const origin = fields.pageOrigins[i]!;
       if (origin === OFF_DOMAIN || this.#originPages[origin]! < 0) continue;
       const start = originStarts[origin]!;
       const size = originSizes[origin]!;
-      if (numbers[origin] === UNASKED) {
+      if (numbers[origin] === NOT_YET_COUNTED) {
         key.take(view, start, start + size);
         numbers[origin] = texts.add(ORIGINS, key);
       } else texts.addAgain(numbers[origin]!);
       const type = fields.pageTypes[i]!;
       const end = fields.pageEnds[i]!;
       const path = fields.pageStarts[i]! + size + fields.domainEnd - fields.domainStart;
-      if (origin === own) {
+      if (origin === ownOrigin) {
         key.take(view, path, end);
-        texts.add(inheritedOf(type), key);
+        texts.add(ownOriginPaths(type), key);
       } else {
         key.take(this.#joined, 0, this.#join(fields.source, start, size, path, end));
-        texts.add(othersOf(type), key);
+        texts.add(otherOriginPaths(type), key);
       }
     }
   }
 
-  /** Writes `origin TAB path` to `#joined`; returns its size. */
+  /** Writes `origin TAB path` to `#joined` and returns its size. */
   #join(source: Uint8Array, origin: number, originSize: number, path: number, end: number): number {
     const joined = this.#joined;
     for (let i = 0; i < originSize; i++) joined.setUint8(i, source[origin + i]!);
@@ -129,12 +129,15 @@ export class DictionaryTrainer {
     return originSize + 1 + end - path;
   }
 
-  /** Keeps every n-th domain, and whenever that becomes too much half of them: a sorted drop begins with names that are like each other. */
+  /**
+   * Keeps every n-th domain. When they take too much space, drops half of them and doubles n. The first domains alone would not do: those of
+   * a sorted drop are similar.
+   */
   #addDomain({ source, domainStart, domainEnd }: RecordFields): void {
     this.#untilDomain -= 1;
     if (this.#untilDomain > 0) return;
     this.#untilDomain = this.#domainStep;
-    // A copy, which `slice` of a Buffer is not: the line's memory is used again for the next ones.
+    // Must be a copy, because the memory of the line is reused. `slice` of a Buffer would not copy.
     this.#domains.push(new Uint8Array(source.subarray(domainStart, domainEnd)));
     this.#domainBytes += domainEnd - domainStart;
     if (this.#domainBytes <= TEXT_SAMPLE_MAX_BYTES) return;
@@ -143,7 +146,7 @@ export class DictionaryTrainer {
     this.#domainStep *= 2;
   }
 
-  /** The dictionary of what was added. */
+  /** Returns the dictionary for the records added. */
   train(): Dictionary {
     const origins = this.#trainOrigins();
     const pathTemplates = this.#trainTemplates(origins);
@@ -163,18 +166,20 @@ export class DictionaryTrainer {
 
   #trainOrigins(): string[] {
     const ranked = this.#texts.ranked(ORIGINS, COUNT_MIN).map(([origin]) => origin);
-    const own = [...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS])];
-    return [...new Set([...own, ...ranked])].slice(0, ORIGINS_MAX);
+    const recordOrigins = [
+      ...new Set([...ranked.slice(0, RECORD_ORIGINS - DEFAULT_ORIGINS.length), ...DEFAULT_ORIGINS]),
+    ];
+    return [...new Set([...recordOrigins, ...ranked])].slice(0, ORIGINS_MAX);
   }
 
   #trainTemplates(origins: readonly string[]): PathTemplate[][] {
     const ids = new Map(origins.map((origin, i) => [origin, i]));
     const ranked = this.#names.vocabulary.pageTypes.flatMap((_, type) => {
       const pathTemplates: { type: number; count: number; template: PathTemplate }[] = [];
-      for (const [path, count] of this.#texts.ranked(inheritedOf(type), COUNT_MIN)) {
+      for (const [path, count] of this.#texts.ranked(ownOriginPaths(type), COUNT_MIN)) {
         pathTemplates.push({ type, count, template: { origin: INHERITED_ORIGIN, path } });
       }
-      for (const [text, count] of this.#texts.ranked(othersOf(type), COUNT_MIN)) {
+      for (const [text, count] of this.#texts.ranked(otherOriginPaths(type), COUNT_MIN)) {
         const [prefix = '', path = ''] = text.split('\t');
         const origin = ids.get(prefix);
         if (origin !== undefined) pathTemplates.push({ type, count, template: { origin, path } });
@@ -183,7 +188,7 @@ export class DictionaryTrainer {
         ({ template }) => template.path.length <= TEMPLATE_MAX_BYTES && isPlainText(template.path),
       );
     });
-    // Stable: within a count the order is that of the types and texts.
+    // The sort is stable: templates with the same count stay in the order of types and texts.
     ranked.sort((a, b) => b.count - a.count);
     const pathTemplates: PathTemplate[][] = this.#names.vocabulary.pageTypes.map(() => []);
     let size = 0;
@@ -195,7 +200,7 @@ export class DictionaryTrainer {
     return pathTemplates;
   }
 
-  /** What has to be spelled out in spite of the path templates: the text that the symbols are for. */
+  /** Returns the texts that records contain as literals despite the path templates. The text symbols are trained with them. */
   #literals(origins: readonly string[], pathTemplates: readonly (readonly PathTemplate[])[]): Uint8Array[] {
     const known = new Set(origins);
     const texts: Uint8Array[] = [];
@@ -211,13 +216,13 @@ export class DictionaryTrainer {
       const paths = new Set(
         pathTemplates[type]!.filter(({ origin }) => origin === INHERITED_ORIGIN).map(({ path }) => path),
       );
-      for (const text of this.#texts.texts(othersOf(type))) {
+      for (const text of this.#texts.texts(otherOriginPaths(type))) {
         if (size >= share) break;
         const [prefix = '', path = ''] = text.split('\t');
         if (!known.has(prefix)) add(prefix);
         if (!paths.has(path)) add(path);
       }
-      for (const path of this.#texts.texts(inheritedOf(type))) {
+      for (const path of this.#texts.texts(ownOriginPaths(type))) {
         if (size >= share) break;
         if (!paths.has(path)) add(path);
       }
@@ -232,11 +237,11 @@ function isPlainOrigin(source: Uint8Array, start: number, size: number): boolean
   return true;
 }
 
-/** Whether one origin of the record comes before another one. */
-function isSmaller({ source, originStarts, originSizes }: RecordFields, one: number, other: number): boolean {
-  const sizes = [originSizes[one]!, originSizes[other]!] as const;
+/** True if origin `a` of the record precedes origin `b` in byte order. */
+function isSmaller({ source, originStarts, originSizes }: RecordFields, a: number, b: number): boolean {
+  const sizes = [originSizes[a]!, originSizes[b]!] as const;
   for (let i = 0; i < sizes[0] && i < sizes[1]; i++) {
-    const difference = source[originStarts[one]! + i]! - source[originStarts[other]! + i]!;
+    const difference = source[originStarts[a]! + i]! - source[originStarts[b]! + i]!;
     if (difference !== 0) return difference < 0;
   }
   return sizes[0] < sizes[1];

@@ -1,12 +1,12 @@
-/** A URL relative to a domain: what stands before the domain (scheme and host prefix) and what follows it. */
+/** Splits a URL at its domain: into origin (scheme and host prefix), domain and path. */
 import { COLON, NUMBER_SIGN, QUESTION_MARK, SLASH } from '../../bytes/ascii.ts';
 
 const LOWER_S = 0x73;
 const HTTP_SIZE_BYTES = 'http://'.length;
 
 /**
- * Where the domain begins in the URL `source[start, end)`; -1 when its host does not end with the domain, or when the scheme is
- * neither http nor https. What precedes it is the origin, what follows it the path.
+ * Returns where the domain begins in the URL `source[start, end)`; -1 if its host does not end with the domain, or if the scheme is
+ * neither http nor https. The origin precedes the domain, the path follows it.
  */
 export function findDomainInUrl(
   source: Uint8Array,

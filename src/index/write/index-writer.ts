@@ -1,4 +1,4 @@
-/** Writes one index file: the sections as they come, the header last. */
+/** Writes an index file: first the sections, as their contents arrive, and the header last. */
 import { closeSync, fchmodSync, fsyncSync, openSync, unlinkSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import { writeFully } from '../../platform/write-fully.ts';
@@ -22,10 +22,10 @@ import type { BucketRun } from './bucket-run.ts';
 
 const WRITTEN_MODE = 0o444;
 
-/** Writes one index file, front to back but for the directory's place and the header, which comes last. */
+/** Writes an index file. Payload and directory grow with each run; the header is written last. */
 export class IndexWriter {
   readonly path: string;
-  /** What the index's runs are to be built with. */
+  /** The salt of the index. All runs must be built with it. */
   readonly salt: number;
   readonly #fd: number;
   readonly #dictionary: Section;
@@ -42,10 +42,10 @@ export class IndexWriter {
   #isOpen = true;
 
   /**
-   * Creates the file at `path`, which must not exist: a temporary name, so that only a finished index gets its own. `dictionary` is what
-   * `encodeDictionary` gave. It and the metadata are the salt of every bucket and record, so they come first.
+   * Creates the file at `path`, which must not exist. Use a temporary name and rename the finished index. `dictionary` is the result of
+   * `encodeDictionary`. The dictionary and the metadata are needed first, because they determine the salt of every bucket and record.
    *
-   * @throws PagegateError index_limit for a number of buckets that no index can have
+   * @throws PagegateError index_limit if no index can have this number of buckets
    */
   constructor(path: string, dictionary: Uint8Array, metadata: Metadata, bucketCount: number) {
     if (bucketCount < 1 || bucketCount > BUCKETS_MAX) {
@@ -68,13 +68,13 @@ export class IndexWriter {
     this.#write(dictionary, this.#dictionary.offset);
   }
 
-  /** Records appended so far. */
+  /** Number of records appended so far. */
   get recordCount(): number {
     return this.#recordCount;
   }
 
   /**
-   * Appends the next run; its buckets are changed in place (bases become those of the index, and they are sealed).
+   * Appends the next run. Changes its buckets in place: makes bases relative to the payload of the index, and sets the checksums.
    *
    * @throws PagegateError index_out_of_order, index_limit
    */
@@ -105,9 +105,9 @@ export class IndexWriter {
   }
 
   /**
-   * Writes the remaining sections, then the header; the bytes are on the disk when this returns. Returns the file's size.
+   * Writes the remaining sections, then the header, and syncs the file. Returns the file size in bytes.
    *
-   * @throws PagegateError index_out_of_order where runs are missing
+   * @throws PagegateError index_out_of_order if runs are missing
    */
   finish(): number {
     if (this.#nextBucket !== this.#bucketCount) {
@@ -150,7 +150,7 @@ export class IndexWriter {
     return fileSizeBytes;
   }
 
-  /** Gives up and removes the file. Safe to call after `finish`, where it does nothing. */
+  /** Removes the unfinished file. Does nothing after `finish`. */
   abort(): void {
     if (!this.#isOpen) return;
     this.#close();

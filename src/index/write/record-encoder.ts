@@ -1,5 +1,5 @@
 /**
- * Fields → the bytes of a record, without padding and CRC-8 (bucket-run.ts adds them). FORMAT.md, "Record". Its counterpart is
+ * Encodes fields as the bytes of a record, without padding and CRC-8 (bucket-run.ts adds them). See FORMAT.md, "Record". Its counterpart is
  * record-decoder.ts.
  */
 
@@ -24,19 +24,19 @@ import { AnswerSizes } from './answer-sizes.ts';
 import { OFF_DOMAIN, type RecordFields, TEMPLATE_UNKNOWN } from './record-fields.ts';
 import { SymbolEncoder } from './symbol-encoder.ts';
 
-/** Rank and origin, before the bitmap of page types. */
+/** Size of the facts word, which precedes the bitmap of page types. */
 const FACTS_BYTES = 2;
 
-/** Encodes one record after the other into `out`. Not to be shared between threads; each makes its own from the dictionary. */
+/** Encodes records, one at a time, into `out`. */
 export class RecordEncoder {
-  /** The bytes of the record encoded last. */
+  /** The bytes of the last record encoded. */
   readonly out: Uint8Array = new Uint8Array(RECORD_MAX_BYTES);
-  /** The longest answer (head and tail) that any record encoded so far can give; the builder passes on the largest of all. */
+  /** Size of the largest answer (head and tail) that any record encoded so far can produce. The builder uses the maximum of all threads. */
   maxAnswerSizeBytes = 0;
   readonly #domainSymbols: SymbolEncoder;
   readonly #textSymbols: SymbolEncoder;
   readonly #origins: ByteMap;
-  /** Tag: page type × 256 + origin. */
+  /** Numbers of the path templates. Tag: page type × 256 + origin. */
   readonly #pathTemplates: ByteMap;
   readonly #languages: Uint8Array = new Uint8Array(0x1_0000);
   readonly #iab: Int32Array = new Int32Array(0x1_0000).fill(-1);
@@ -47,7 +47,7 @@ export class RecordEncoder {
   readonly #recordOrigins: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly #key = new ByteKey();
 
-  /** `names` are those that the dictionary was trained with. */
+  /** @param names must be those that the dictionary was trained with */
   constructor(dictionary: Dictionary, names: RecordNames) {
     this.#domainSymbols = new SymbolEncoder(dictionary.domainSymbols);
     this.#textSymbols = new SymbolEncoder(dictionary.textSymbols);
@@ -71,9 +71,9 @@ export class RecordEncoder {
   }
 
   /**
-   * Encodes; returns the size in bytes.
+   * Encodes a record and returns its size in bytes.
    *
-   * @throws PagegateError index_limit for what the format cannot hold
+   * @throws PagegateError index_limit if the format cannot represent the record
    */
   encode(fields: RecordFields): number {
     const out = this.out;
@@ -104,7 +104,10 @@ export class RecordEncoder {
     return at;
   }
 
-  /** Finds the record's origins in the dictionary; returns the one that most of its URLs have (on a tie the first), 0 if none can be a record's own. */
+  /**
+   * Looks up the record's origins in the dictionary. Returns the one that most of its URLs have (on a tie the first in the dictionary), or 0
+   * if no origin can be a record's own.
+   */
   #chooseOrigin({ view, originStarts, originSizes, originPages, originCount }: RecordFields): number {
     const origins = this.#recordOrigins;
     let best = 0;
@@ -123,7 +126,7 @@ export class RecordEncoder {
     return best;
   }
 
-  /** Facts, a bitmap of page types that is still empty, and the codes after it. */
+  /** Writes the facts, an empty bitmap of page types, and the fields from language to global rank. Returns their end. */
   #writeFacts(fields: RecordFields, origin: number, start: number): number {
     const out = this.out;
     const { globalRank, openPageRankHundredths: hundredths, iabCategory, filteringCount } = fields;
@@ -203,7 +206,7 @@ export class RecordEncoder {
     return this.#writeLiteral(source, path, urlEnd, start + 3);
   }
 
-  /** A size in codes and then the codes. The size is written once it is known: one byte below 128, otherwise two. */
+  /** Writes a literal: its size, then its codes. The size is written once it is known: in one byte below 128, otherwise in two. */
   #writeLiteral(source: Uint8Array, start: number, end: number, at: number): number {
     return this.#closeLiteral(at, this.#textSymbols.encode(source, start, end, this.out, at + 1));
   }
@@ -230,7 +233,7 @@ export class RecordEncoder {
   }
 }
 
-/** A number in one or two bytes. */
+/** Writes an ordinal in one or two bytes and returns its end. */
 function writeOrdinal(value: number, out: Uint8Array, at: number): number {
   if (value < ORDINAL_WIDE) {
     out[at] = value;

@@ -1,51 +1,53 @@
-/** What goes into one record, as ranges of bytes: filled again for each line of a drop, so that nothing is allocated for it. */
+/** The contents of a record, as ranges of bytes. One object is reused for all lines of a drop, to avoid allocation. */
 import type { Entry } from '../../record/entry.ts';
 import { PAGE_TYPES_MAX } from '../format/layout.ts';
 import { findDomainInUrl } from './domain-in-url.ts';
 
 /** Origin of a page whose URL is not on the record's domain. */
 export const OFF_DOMAIN = -1;
-/** Template of a page whose path is not a template, and of one whose path has not been looked up. */
+/** Template of a page whose path is not a template. */
 export const NO_TEMPLATE = -1;
+/** Template of a page whose path has not been looked up. */
 export const TEMPLATE_UNKNOWN = -2;
 
 /** The fields of one record. Byte ranges refer to `source`; the domain is a key, the URLs are ASCII. */
 export class RecordFields {
   source: Uint8Array = new Uint8Array(0);
-  /** The source, to be read by the word. */
+  /** A view of `source`, to read whole words. */
   view: DataView = new DataView(this.source.buffer);
   domainStart = 0;
   domainEnd = 0;
-  /** Two ASCII letters, the first one in the high byte; 0 when absent. */
+  /** Two ASCII letters, the first one in the high byte; 0 if absent. */
   language = 0;
-  /** Ordinal in the taxonomy; -1 when absent. */
+  /** Ordinal in the taxonomy; -1 if absent. */
   iabCategory = -1;
-  /** Ordinals, ascending, each once; the first `filteringCount` count. */
+  /** Ordinals of the filtering categories, ascending, without duplicates. Only the first `filteringCount` are valid. */
   readonly filtering: Uint8Array = new Uint8Array(256);
-  /** The same bytes, to be read by the word. */
+  /** A view of `filtering`, to read whole words. */
   readonly filteringView: DataView = new DataView(this.filtering.buffer);
   filteringCount = 0;
-  /** 0 to 1000; -1 when absent. */
+  /** 0 to 1000; -1 if absent. */
   openPageRankHundredths = -1;
-  /** From 1; 0 when absent. */
+  /** From 1; 0 if absent. */
   globalRank = 0;
-  /** What stands before the domain in URLs of this record, each once: where it lies, and its size in bytes. */
+  /** The origins of this record's URLs (what precedes the domain), without duplicates: where each begins, and its size in bytes. */
   readonly originStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly originSizes: Int32Array = new Int32Array(PAGE_TYPES_MAX);
-  /** How many pages have it. */
+  /** Number of pages with each origin. */
   readonly originPages: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   originCount = 0;
-  /** Ordinals of the page types, ascending, each once, and where their URLs lie. */
+  /** Ordinals of the page types, ascending, without duplicates. */
   readonly pageTypes: Uint8Array = new Uint8Array(PAGE_TYPES_MAX);
+  /** The ranges of the pages' URLs. */
   readonly pageStarts: Int32Array = new Int32Array(PAGE_TYPES_MAX);
   readonly pageEnds: Int32Array = new Int32Array(PAGE_TYPES_MAX);
-  /** Which of the origins above a page's URL has, or `OFF_DOMAIN`. */
+  /** Index of the origin of each page's URL in the origins above, or `OFF_DOMAIN`. */
   readonly pageOrigins: Int8Array = new Int8Array(PAGE_TYPES_MAX);
-  /** Number of the template, under the record's own origin, that a page's path is; `NO_TEMPLATE`; or `TEMPLATE_UNKNOWN`. */
+  /** For each page, the number of the template (of those without an origin of their own) for its path, `NO_TEMPLATE` or `TEMPLATE_UNKNOWN`. */
   readonly pageTemplates: Int16Array = new Int16Array(PAGE_TYPES_MAX);
   pageCount = 0;
 
-  /** Forgets the record and begins another one, whose bytes are in `source`. */
+  /** Clears the fields and begins a new record whose bytes are in `source`. */
   begin(source: Uint8Array): void {
     if (source !== this.source) {
       this.source = source;
@@ -60,7 +62,7 @@ export class RecordFields {
     this.pageCount = 0;
   }
 
-  /** Adds an origin that the record does not have yet; returns its number. */
+  /** Adds an origin that the record does not have yet. Returns its index. */
   addOrigin(start: number, size: number): number {
     this.originStarts[this.originCount] = start;
     this.originSizes[this.originCount] = size;
@@ -69,7 +71,7 @@ export class RecordFields {
     return this.originCount - 1;
   }
 
-  /** Adds a page and keeps the types in order; false, and nothing is added, where its type is there already. */
+  /** Adds a page and keeps the types in order. If the record has the type already, adds nothing and returns false. */
   addPage(type: number, start: number, end: number, origin: number, template: number): boolean {
     const { pageTypes, pageStarts, pageEnds, pageOrigins, pageTemplates } = this;
     let place = this.pageCount;
@@ -95,7 +97,7 @@ export class RecordFields {
 
 const scratch = Buffer.alloc(256 * 1024);
 
-/** Fills the fields from an entry; they are valid until the next call. */
+/** Fills the fields from an entry. They are valid until the next call. */
 export function fieldsFromEntry(entry: Entry, fields: RecordFields): void {
   fields.begin(scratch);
   fields.domainStart = 0;
@@ -114,7 +116,7 @@ export function fieldsFromEntry(entry: Entry, fields: RecordFields): void {
   }
 }
 
-/** Which of the record's origins the URL `[start, end)` has; adds it where it is new. */
+/** Returns the index of the origin of the URL `[start, end)`, or `OFF_DOMAIN`. Adds the origin if it is new. */
 function originOf(fields: RecordFields, start: number, end: number): number {
   const { source, domainStart, domainEnd, originStarts, originSizes } = fields;
   const found = findDomainInUrl(source, start, end, source, domainStart, domainEnd);

@@ -1,20 +1,19 @@
-/** Cuts texts into symbols: the counterpart of what readers do with a symbol table. */
+/** Encodes texts with a symbol table. Readers decode them with the table alone. */
 import { SYMBOL_CODE } from '../format/layout.ts';
 import type { SymbolTable } from '../format/symbol-table.ts';
 
-/** Encodes with a symbol table: at each place the longest symbol that fits. */
+/** Encodes with a symbol table. At each position it uses the longest symbol that matches. */
 export class SymbolEncoder {
-  /** Characters that no symbol was found for, since somebody set it to 0. Whatever JSON has to escape is among them. */
+  /** Number of escaped characters since the caller set it to 0. They include all characters that JSON must escape. */
   escapes = 0;
   /**
-   * The trie of the symbols: of each node a row with a place for each class; in it the child's row × 256 + the child's code, or 0. A leaf has
-   * no row: the fewer there are, the nearer they lie.
+   * A trie of the symbols. Each inner node has a row with an element for each character class: the child's row × 256 + the child's code, or
+   * 0. A leaf has no row, which keeps the table small for the processor's cache.
    */
   readonly #rows: Int32Array;
-  /** Characters that symbols have, numbered from 1. */
+  /** Class of each character: a number from 1 for the characters that symbols contain, 0 for all others. */
   readonly #classes: Uint8Array = new Uint8Array(256);
 
-  /** Encodes with that table. */
   constructor(table: SymbolTable) {
     let width = 1;
     for (const byte of table.symbols.flatMap((symbol) => [...symbol])) {
@@ -37,7 +36,7 @@ export class SymbolEncoder {
     this.#rows = Int32Array.from(rows);
   }
 
-  /** Writes the codes of `source[start, end)` to `out` from `at` on; returns where they end. At most 2 bytes for each byte. */
+  /** Writes the codes of `source[start, end)` to `out` from `at` on and returns their end. Each byte gives at most 2 bytes. */
   encode(source: Uint8Array, start: number, end: number, out: Uint8Array, at: number): number {
     const rows = this.#rows;
     const classes = this.#classes;

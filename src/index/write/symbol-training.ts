@@ -1,16 +1,16 @@
-/** Learns a symbol table from a sample of texts. */
+/** Trains a symbol table with a sample of texts. */
 import { SYMBOL_CODE, SYMBOL_MAX_BYTES } from '../format/layout.ts';
 import { isPlain, SYMBOLS_MAX, SymbolTable } from '../format/symbol-table.ts';
 import { SymbolEncoder } from './symbol-encoder.ts';
 
 const TRAINING_ROUNDS = 5;
-/** What a text can be cut into: 256 codes, and 256 characters as they are. */
+/** Number of different pieces that a text can consist of: 256 codes, and 256 escaped characters. */
 const PIECES = 512;
 const NO_BYTES = new Uint8Array(0);
 
 /**
- * Chooses the symbols that shorten the sample most. The same sample gives the same table. Each character of `alphabet` has a symbol
- * of its own, so that no text over it needs an escape.
+ * Chooses the symbols that shorten the sample most. The same sample gives the same table. Each character of `alphabet` gets its own
+ * symbol, so that texts that consist of these characters need no escapes.
  */
 export function trainSymbols(texts: readonly Uint8Array[], alphabet = ''): SymbolTable {
   const singles = Array.from(alphabet, (character) => Uint8Array.of(character.charCodeAt(0)));
@@ -26,14 +26,14 @@ function textOf(symbol: Uint8Array): string {
   return String.fromCharCode(...symbol);
 }
 
-/** How often each piece is in the sample, and each pair of pieces: one right after the other. */
+/** How often each piece occurs in the sample, and each pair of adjacent pieces. */
 interface PieceCounts {
   readonly uses: Uint32Array;
   /** At `first * PIECES + second`. */
   readonly pairUses: Uint32Array;
 }
 
-/** Encodes the sample and counts. A piece is what a code stands for: a symbol, or, beyond the codes, a character that has none. */
+/** Encodes the sample and counts its pieces. A piece is a symbol (numbered by its code) or an escaped character (256 + its byte). */
 function countPieces(texts: readonly Uint8Array[], table: SymbolTable): PieceCounts {
   const uses = new Uint32Array(PIECES);
   const pairUses = new Uint32Array(PIECES * PIECES);
@@ -57,7 +57,7 @@ function countPieces(texts: readonly Uint8Array[], table: SymbolTable): PieceCou
   return { uses, pairUses };
 }
 
-/** One round: of the symbols used and of the pairs that followed each other, those that save most bytes. */
+/** Runs one round: returns the symbols that save most bytes, among the symbols used and the concatenations of adjacent pieces. */
 function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[] {
   const { uses, pairUses } = countPieces(texts, table);
   const names = Array.from({ length: PIECES }, (_, piece) =>
@@ -69,7 +69,7 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
   };
   uses.forEach((count, piece) => {
     const symbol = names[piece]!;
-    // A lone character that has no symbol costs two bytes, so that giving it one saves a whole byte.
+    // A single character without a symbol takes two bytes, so a symbol for it saves one byte.
     if (count > 0) add(symbol, count * (symbol.length === 1 ? 1 : symbol.length - 1));
   });
   for (let pair = 0; pair < pairUses.length; pair++) {
@@ -85,7 +85,7 @@ function improve(texts: readonly Uint8Array[], table: SymbolTable): Uint8Array[]
   );
 }
 
-/** The symbols with the largest gains, at most `count` of them; on a tie the smaller one. Few of tens of thousands are kept, so only those are sorted. */
+/** Returns at most `count` symbols with the largest gains; on a tie the smaller one. Sorts only candidates, a few of tens of thousands. */
 function largest(gains: ReadonlyMap<string, number>, count: number): string[] {
   const sorted = Float64Array.from(gains.values()).sort();
   const least = sorted[Math.max(0, sorted.length - count)] ?? 0;

@@ -1,27 +1,27 @@
-/** How often texts occur, for the trainer: without making a string of each, and in a bounded amount of memory. */
+/** Counts texts for the trainer, in bounded memory and without creating a string for each. */
 import { type ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
 
-/** What `add` returns where there is no space left for a new text. */
+/** Returned by `add` if there is no space left for a new text. */
 export const NOT_COUNTED = -1;
 
-/** Counts texts of several kinds. What comes when the table is full is only counted if it is known already. */
+/** Counts texts of several kinds. When the table is full, counts only texts that it already has. */
 export class TextCounts {
   #left: number;
   #leftBytes: number;
   readonly #numbers = new ByteMap();
-  /** By number, in the order in which they came: count, size in bytes, place in the map. */
+  /** By the number of a text, which is its position in order of arrival: its count, size in bytes, and place in the map. */
   readonly #counts: number[] = [];
   readonly #sizes: number[] = [];
   readonly #places: number[] = [];
   readonly #ofKind: number[][] = [];
 
-  /** Counts at most so many different texts, of so many bytes together. */
+  /** @param maxTexts maximum number of different texts @param maxBytes maximum of their total size */
   constructor(maxTexts: number, maxBytes: number) {
     this.#left = maxTexts;
     this.#leftBytes = maxBytes;
   }
 
-  /** Counts a text of a kind (a small number); returns the text's number, or `NOT_COUNTED`. */
+  /** Counts a text of a kind (a small integer). Returns the number of the text, or `NOT_COUNTED`. */
   add(kind: number, text: ByteKey): number {
     const number = this.#numbers.get(kind, text);
     if (number !== NOT_FOUND) {
@@ -40,17 +40,17 @@ export class TextCounts {
     return added;
   }
 
-  /** Counts a text again, by what `add` returned. */
+  /** Counts a text again. `number`: the result of `add`. */
   addAgain(number: number): void {
     if (number !== NOT_COUNTED) this.#counts[number] = this.#counts[number]! + 1;
   }
 
-  /** The texts of a kind, in the order in which they came. */
+  /** Yields the texts of a kind in order of arrival. */
   *texts(kind: number): Generator<string> {
     for (const number of this.#ofKind[kind] ?? []) yield this.#textOf(number);
   }
 
-  /** Texts with at least `minCount`, the most frequent first; on a tie the smaller one. */
+  /** Returns the texts counted at least `minCount` times, with their counts: the most frequent first, on a tie the smaller one. */
   ranked(kind: number, minCount: number): [string, number][] {
     const numbers = this.#ofKind[kind] ?? [];
     return numbers
