@@ -20,13 +20,13 @@ describe('docs/drop-format.md', () => {
     ['rejected lines', 'Level `line`', 'Level `page`', LINE_REASONS],
     ['rejected pages', 'Level `page`', 'Level `fact`', PAGE_REASONS],
     ['rejected facts', 'Level `fact`', '## Repairs', FACT_REASONS],
-    ['repairs', '## Repairs', '## Errors that stop a build', REPAIRS],
+    ['repairs', '## Repairs', '## What stops a build', REPAIRS],
   ] as const)('lists exactly the %s that the builder knows, in its order', (_, start, end, names) => {
     expect(namesAfter(start, end)).toEqual(names);
   });
 
   it('names only errors that exist', () => {
-    const text = page.slice(page.indexOf('## Errors that stop a build'), page.indexOf('## Build steps'));
+    const text = page.slice(page.indexOf('## What stops a build'), page.indexOf('## Build steps'));
     const names = [...text.matchAll(/`([a-z]+_[a-z_]+)`/g)].map((match) => match[1]!);
     expect(names.length).toBeGreaterThan(12);
     expect(names.filter((name) => !(name in ERRORS))).toEqual([]);
