@@ -19,14 +19,14 @@ describe('docs/drop-format.md', () => {
   it.each([
     ['rejected lines', 'Level `line`', 'Level `page`', LINE_REASONS],
     ['rejected pages', 'Level `page`', 'Level `fact`', PAGE_REASONS],
-    ['rejected facts', 'Level `fact`', '## What is repaired', FACT_REASONS],
-    ['repairs', '## What is repaired', '## What stops a build', REPAIRS],
+    ['rejected facts', 'Level `fact`', '## Repairs', FACT_REASONS],
+    ['repairs', '## Repairs', '## What stops a build', REPAIRS],
   ] as const)('lists exactly the %s that the builder knows, in its order', (_, start, end, names) => {
     expect(namesAfter(start, end)).toEqual(names);
   });
 
   it('names only errors that exist', () => {
-    const text = page.slice(page.indexOf('## What stops a build'), page.indexOf('## How a build goes'));
+    const text = page.slice(page.indexOf('## What stops a build'), page.indexOf('## Build steps'));
     const names = [...text.matchAll(/`([a-z]+_[a-z_]+)`/g)].map((match) => match[1]!);
     expect(names.length).toBeGreaterThan(12);
     expect(names.filter((name) => !(name in ERRORS))).toEqual([]);

@@ -34,7 +34,7 @@ function run(steps: readonly string[], cwd: string): string {
 /** The files of a state directory that docs/operations.md does not name. */
 function filesNowhereIn(state: string): string[] {
   const operations = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
-  const [, tree = ''] = /^## What lies where\n\n```\n([^`]*)```/m.exec(operations) ?? [];
+  const [, tree = ''] = /^## Files and directories\n\n```\n([^`]*)```/m.exec(operations) ?? [];
   const rows = [...tree.matchAll(/^ {2}(\S+)(?: +(.+))?$/gm)].map(([, path = '', about = '']) => ({ path, about }));
   const isNamed = (file: string): boolean =>
     rows.some(({ path, about }) =>

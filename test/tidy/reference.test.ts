@@ -121,7 +121,7 @@ describe('docs/cli.md', () => {
 describe('docs/api.md', () => {
   const text = textOf('docs/api.md');
   const example = JSON.parse(/```\n[^`]*\n\n(\{\n[^`]*\n\})\n```/.exec(text)?.[1] ?? '') as Record<string, unknown>;
-  const section = text.split('## The answer')[1]?.split('\n## ')[0] ?? '';
+  const section = text.split('## Response')[1]?.split('\n## ')[0] ?? '';
   const fields = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, name = '']) => name);
 
   it('lists the eleven fields in the order of the answer, and its example has no others', () => {
