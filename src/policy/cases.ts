@@ -73,14 +73,14 @@ export function judgeCase(policy: Policy, item: PolicyCase): Verdict | undefined
 export function assertCases({ document }: Policy, cases: readonly PolicyCase[]): void {
   const types = document.page_types.map(({ type }) => type);
   const categories = document.categories.map(({ name }) => name);
-  for (const [at, { url, page_types = {}, filtering_categories: some = [] }] of cases.entries()) {
+  for (const [at, { url, page_types = {}, filtering_categories: named = [] }] of cases.entries()) {
     const wrong = (what: string): PagegateError => invalidPolicy(url, `The case [${at}] (${url}) ${what}.`);
     for (const [type, page] of Object.entries(page_types)) {
       if (!types.includes(type))
         throw wrong(`names the page type "${type}", which does not exist${didYouMean(type, types)}`);
       if (parseUrl(page) === undefined) throw wrong(`has the page "${page}", which is not a URL with its scheme`);
     }
-    const unknown = some.find((name) => !categories.includes(name));
+    const unknown = named.find((name) => !categories.includes(name));
     if (unknown !== undefined)
       throw wrong(
         `names the category "${unknown}", which the taxonomy does not have${didYouMean(unknown, categories)}`,

@@ -194,11 +194,11 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
       by ??= anywhere.get(denied);
     }
     if (shadowed.length === 0 || by === undefined) continue;
-    const some = shadowed.slice(0, 5).join(', ');
+    const examples = shadowed.slice(0, 5).join(', ');
     findings.push({
       id: rule.id,
       by,
-      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${some}): "${by}" denies them`,
+      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${examples}): "${by}" denies them`,
     });
   }
   return findings;

@@ -26,7 +26,7 @@ export class Subject implements Request {
   readonly #tokens: TokenIndex;
   #paths: readonly string[] | undefined;
   #parameters: readonly Parameter[] | undefined;
-  #ownParameters: readonly Parameter[] | undefined;
+  #queryParameters: readonly Parameter[] | undefined;
   #listedParameters: readonly Parameter[] | undefined;
   #encodedTexts: readonly string[] | undefined;
   #plainPath: string | undefined;
@@ -60,16 +60,16 @@ export class Subject implements Request {
   }
 
   /** The parameters of the query. */
-  get ownParameters(): readonly Parameter[] {
-    this.#ownParameters ??= parametersOf(this.url.query, this.#tokens);
-    return this.#ownParameters;
+  get queryParameters(): readonly Parameter[] {
+    this.#queryParameters ??= parametersOf(this.url.query, this.#tokens);
+    return this.#queryParameters;
   }
 
   /** The parameters of a query inside the path (`/a%3Fpage=login`), then those of the query. */
   get parameters(): readonly Parameter[] {
     if (this.#parameters === undefined) {
       const inPath = parametersOf(queryInPath(this.url), this.#tokens);
-      this.#parameters = inPath.length === 0 ? this.ownParameters : [...inPath, ...this.ownParameters];
+      this.#parameters = inPath.length === 0 ? this.queryParameters : [...inPath, ...this.queryParameters];
     }
     return this.#parameters;
   }

@@ -186,13 +186,13 @@ function untilSpace(text: string, start: number): string {
 /** Whether a URL leads to an internal destination in any of the ways that clients may read it. */
 function isInternalText(text: string, places: InternalPlaces, isBare: boolean): boolean {
   // Trailing signs in running text are not part of the host. Neither is the zone of an IPv6 address (`[fe80::1%eth0]`).
-  const whole = withoutTail(text.slice(0, 600));
-  const start = whole.includes('[') ? whole.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : whole;
+  const bare = withoutTail(text.slice(0, 600));
+  const target = bare.includes('[') ? bare.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : bare;
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
-  if (isInternal(parseUrl(start) ?? parseUrl(percentDecodeOnce(start)))) return true;
-  const mark = start.search(NEXT_PARAMETER);
-  if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;
+  if (isInternal(parseUrl(target) ?? parseUrl(percentDecodeOnce(target)))) return true;
+  const mark = target.search(NEXT_PARAMETER);
+  if (mark > 0 && isInternal(parseUrl(withoutTail(target.slice(0, mark))))) return true;
   return isInternalAfterUserinfo(text, text.indexOf(':') + 1, places);
 }
 

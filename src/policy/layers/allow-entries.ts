@@ -26,8 +26,8 @@ export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter)
       methods: new Set(methods.map((method) => method.toUpperCase())),
       path: withoutLastSlash(path),
     };
-    const others = map.add(read.host, read.reach, []) ?? [];
-    map.add(read.host, read.reach, [...others, compiled]);
+    const earlier = map.add(read.host, read.reach, []) ?? [];
+    map.add(read.host, read.reach, [...earlier, compiled]);
   }
   return map;
 }

@@ -146,13 +146,13 @@ export class PatternLayer {
   #readBeyondPath(subject: Subject): void {
     const { url, host } = subject;
     // A route is a path in the context of host and path, so read those first and forget their words.
-    if (url.fragment !== '' || subject.ownParameters.some((one) => this.#isRoute(one, url))) {
+    if (url.fragment !== '' || subject.queryParameters.some((one) => this.#isRoute(one, url))) {
       this.#words.readHost(host);
       this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
       this.#readRoute(url);
     }
-    this.#readParameters(subject, subject.ownParameters);
+    this.#readParameters(subject, subject.queryParameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 

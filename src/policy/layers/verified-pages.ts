@@ -123,10 +123,10 @@ export class PageLayer {
   }
 
   /** Whether a read is on exactly this page, whose type is allowed. */
-  #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
+  #onExactPage({ isRead, url, queryParameters }: Subject, page: CanonicalUrl): OnPage {
     if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
     const identifying = this.#identifyingQuery(page);
-    return identifying === undefined || hasAll(ownParameters, identifying, asWritten) ? 'yes' : 'no';
+    return identifying === undefined || hasAll(queryParameters, identifying, asWritten) ? 'yes' : 'no';
   }
 
   /** Returns the identifying parameters of a page whose path does not name its purpose (`/index.php?page=login`); undefined if it has none. */
