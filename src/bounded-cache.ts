@@ -1,25 +1,25 @@
-/** One cache for results that are asked for again and again: at most so many, then it starts over. */
-export class BoundedCache<Key, Answer> {
+/** A cache with a maximum number of entries. When it is full, it is cleared. */
+export class BoundedCache<Key, Value> {
   readonly #maxSize: number;
-  readonly #known = new Map<Key, Answer>();
+  readonly #values = new Map<Key, Value>();
 
   constructor(maxSize: number) {
     this.#maxSize = maxSize;
   }
 
-  /** Undefined where it does not know. */
-  get(key: Key): Answer | undefined {
-    return this.#known.get(key);
+  /** Returns the cached value; undefined if there is none. */
+  get(key: Key): Value | undefined {
+    return this.#values.get(key);
   }
 
-  /** Keeps an answer, and gives it back. */
-  keep(key: Key, answer: Answer): Answer {
-    if (this.#known.size >= this.#maxSize) this.#known.clear();
-    this.#known.set(key, answer);
-    return answer;
+  /** Stores a value and returns it. */
+  keep(key: Key, value: Value): Value {
+    if (this.#values.size >= this.#maxSize) this.#values.clear();
+    this.#values.set(key, value);
+    return value;
   }
 
   clear(): void {
-    this.#known.clear();
+    this.#values.clear();
   }
 }

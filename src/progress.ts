@@ -1,21 +1,21 @@
-/** How far long work is, as those who do it say it; the command line, the index store and the console each show it in their way. */
+/** Progress of long work. The command line, the index store and the console each show it in their own way. */
 
 export interface Progress {
-  /** What is being done, in words. */
+  /** A description of the current work. */
   readonly what: string;
-  /** How much of it is done, from 0 to 1; undefined where nobody can say. */
+  /** The completed share, from 0 to 1; undefined if it is unknown. */
   readonly share?: number | undefined;
-  /** A rate, a count, the time left; empty where there is nothing to say. */
+  /** Further information, such as a rate, a count or the time left. */
   readonly detail?: string | undefined;
 }
 
-/** Where progress is shown. */
+/** Shows progress. */
 export interface ProgressView {
   update(progress: Progress): void;
 }
 
-/** How much of a whole is done, from 0 to 1; of nothing, all. */
+/** Returns the completed share, from 0 to 1; 1 if the total is 0. */
 export const shareOf = (done: number, total: number): number => (total === 0 ? 1 : done / total);
 
-/** A share as whole percents: 100 only when all is done. */
+/** Returns a share in percent, rounded down, so that 100 means complete. */
 export const percentOf = (share: number): number => Math.floor(Math.min(1, Math.max(0, share)) * 100);

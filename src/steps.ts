@@ -1,13 +1,13 @@
-/** Work that is done in one go, or in steps, so that other work is done between them. */
+/** Runs work either at once or in steps with other work in between. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
-/** Work that stops after each step, and returns its result at the end. */
+/** Work that yields after each step and returns its result at the end. */
 export type Steps<Result> = Generator<void, Result, void>;
 
-/** How long steps may hold up the thread before other work has its turn. */
+/** Steps may block the event loop for this many milliseconds before other work gets a turn. */
 const TURN_MS = 5;
 
-/** Does all steps in one go. @throws what a step throws */
+/** Runs all steps at once. @throws whatever a step throws */
 export function runAtOnce<Result>(steps: Steps<Result>): Result {
   for (;;) {
     const step = steps.next();
@@ -15,14 +15,14 @@ export function runAtOnce<Result>(steps: Steps<Result>): Result {
   }
 }
 
-/** Does the steps a few at a time; the thread answers requests between. @throws what a step throws */
+/** Runs the steps a few at a time, so that the thread can answer requests in between. @throws whatever a step throws */
 export async function runInTurns<Result>(steps: Steps<Result>): Promise<Result> {
-  let beganMs = performance.now();
+  let startMs = performance.now();
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
-    if (performance.now() - beganMs < TURN_MS) continue;
+    if (performance.now() - startMs < TURN_MS) continue;
     await nextTurn();
-    beganMs = performance.now();
+    startMs = performance.now();
   }
 }

@@ -1,6 +1,6 @@
 /**
- * One reading of a URL for everybody: the URL standard's, so that what is judged is what an agent's HTTP client connects to.
- * How the value was spelled is kept beside it as flags, because some spellings serve nobody but an attacker.
+ * Parses URLs as the URL standard does, so that the judged URL is the one that an agent's HTTP client connects to. Flags record how the
+ * value was spelled, because only attackers use some spellings.
  */
 
 import { AMPERSAND, DOT, NUMBER_SIGN, QUESTION_MARK } from '../bytes/ascii.ts';
@@ -11,53 +11,53 @@ import { isEncodedTwice, percentDecodeOnce } from './percent-decode.ts';
 
 export type HostKind = 'domain' | 'ipv4' | 'ipv6';
 
-/** Bits that tell how a URL was spelled before it was made canonical. */
+/** Flags for unusual spellings of a URL before it was made canonical. */
 export const SPELLING = {
-  /** A control character, or blank space around or inside the value, that the parser silently removes. */
+  /** A control character, or whitespace around or inside the value, that the parser silently removes. */
   control_character: 1,
   /** A percent escape in the host. */
   host_escape: 2,
-  /** An IPv4 address in any other form than four decimal numbers. */
+  /** An IPv4 address in a form other than four decimal numbers. */
   obfuscated_address: 4,
-  /** A backslash before or right after the authority: clients disagree about which host that is. */
+  /** A backslash before or right after the authority: clients disagree about the host. */
   backslash: 8,
-  /** Decoded once, path or query still holds an escape (`%252e`, `%25%32%65`). */
+  /** Path or query still contain a percent escape after one decoding (`%252e`, `%25%32%65`). */
   double_encoding: 16,
-  /** After one decoding the path holds dot segments, whatever they are hidden behind, a backslash or a control character. */
+  /** The path, decoded once, contains a backslash, a control character or dot segments, even disguised ones. */
   encoded_traversal: 32,
 } as const;
 
-/** A URL in canonical form. Strings are as the URL standard writes them, unless said otherwise. */
+/** A URL in canonical form. Unless noted otherwise, strings are serialized as in the URL standard. */
 export interface CanonicalUrl {
   /** Lower case, without the colon. */
   readonly scheme: string;
   readonly hasUserinfo: boolean;
-  /** The host; a domain without its trailing dot, an IPv6 address in brackets. */
+  /** A domain without its trailing dot, or an IP address, IPv6 in brackets. */
   readonly host: string;
   readonly hostKind: HostKind;
-  /** The port a client connects to; 0 where the scheme has none. */
+  /** The port that a client connects to; 0 if the scheme has no default port and the URL names none. */
   readonly port: number;
   /** Starts with a slash for http and https. */
   readonly path: string;
   /** Without the question mark. */
   readonly query: string;
-  /** Without the number sign. A fragment never leaves the client. */
+  /** Without the number sign. Clients do not send the fragment. */
   readonly fragment: string;
-  /** The path with its percent escapes decoded once, see {@link percentDecodeOnce}. */
+  /** The path, percent-decoded once; see {@link percentDecodeOnce}. */
   readonly decodedPath: string;
-  /** Bits of {@link SPELLING}. */
+  /** Flags of {@link SPELLING}. */
   readonly spelling: number;
-  /** The whole URL as the standard writes it, userinfo and fragment included. */
+  /** The whole serialized URL, including userinfo and fragment. */
   readonly href: string;
-  /** Where in `decodedPath` a server that decodes before it looks sees the end of the path, see {@link queryStartIn}; -1 where it does not. */
+  /** Offset in `decodedPath` where the path ends for a server that decodes before it parses; see {@link queryStartIn}. -1 if it does not end early. */
   readonly queryMark: number;
-  /** Whether the value was canonical as it stood: an ordinary host, no port, no userinfo, no escapes. */
+  /** Whether the value was already canonical: an ordinary host, no port, no userinfo, no escapes. */
   readonly isPlain: boolean;
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443, ws: 80, wss: 443, ftp: 21 };
 
-/** For each ASCII code: 1 = stands for itself in path, query and fragment; 2 = slash, 3 = dot, 4 = `?`, 5 = `#`, 0 = look closer. */
+/** For each ASCII code: 1 = literal in path, query and fragment; 2 = slash, 3 = dot, 4 = `?`, 5 = `#`, 0 = needs the full parser. */
 const PLAIN = new Uint8Array(128);
 for (const char of 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_~!$&()*+,;=:@') {
   PLAIN[char.charCodeAt(0)] = 1;
@@ -67,20 +67,23 @@ PLAIN['.'.charCodeAt(0)] = 3;
 PLAIN['?'.charCodeAt(0)] = 4;
 PLAIN['#'.charCodeAt(0)] = 5;
 
-/** Reads a URL (absolute, with its scheme) as the URL standard does; `undefined` where the standard's parser fails or would work long for no host. */
+/**
+ * Parses an absolute URL as the URL standard does. Returns `undefined` if that parser fails, or if the host has so many dots that parsing
+ * would take long.
+ */
 export function parseUrl(value: string): CanonicalUrl | undefined {
   if (value.startsWith('https://')) return parsePlainUrl(value, true, 8) ?? parseAnyUrl(value);
   return (value.startsWith('http://') ? parsePlainUrl(value, false, 7) : undefined) ?? parseAnyUrl(value);
 }
 
-/** Reads a URL that lacks its scheme: as {@link parseUrl} does with `https://` before it. */
+/** Parses a URL without a scheme, like {@link parseUrl} with `https://` prepended. */
 export function parseBareUrl(value: string): CanonicalUrl | undefined {
   return parsePlainUrl(value, true, 0) ?? parseAnyUrl(`https://${value}`);
 }
 
 /**
- * The fast path: an http or https URL that is canonical as it stands, with its host at `hostStart`, which is 0 where the scheme is left
- * out. `undefined` sends the caller to the full parser.
+ * The fast path: parses an http or https URL that is already canonical. The host begins at `hostStart`, which is 0 if the scheme is missing.
+ * Returns `undefined` if the full parser is needed.
  */
 function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): CanonicalUrl | undefined {
   const slash = value.indexOf('/', hostStart);
@@ -123,18 +126,18 @@ function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): Cano
     decodedPath: path,
     spelling: 0,
     href: hostStart === 0 ? `https://${href}` : href,
-    // A plain path holds none of the other marks.
+    // A plain path contains neither `?` nor `#`, so `&` is the only possible mark.
     queryMark: mark,
     isPlain: true,
   };
 }
 
-/** Where in a decoded text a query or a fragment would begin: `?`, `#`, and `&` where a path becomes a parameter; -1 where nothing does. */
+/** Returns the offset in a decoded text where a query or fragment may begin (`?`, `#`, or `&` before a parameter in a path); -1 if there is none. */
 export function queryStartIn(text: string): number {
   return text.search(/[?#&]/);
 }
 
-/** Whether the path that begins at `start` of a URL's bytes stands there as the full parser would write it, up to `end`, `?` or `#`. */
+/** Whether the path in a URL's `bytes[start, end)`, up to the first `?` or `#`, is spelled as the full parser would serialize it. */
 export function isPlainPath(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start, before = 0; at < end; at++) {
     const code = bytes[at]!;
@@ -146,7 +149,7 @@ export function isPlainPath(bytes: Uint8Array, start: number, end: number): bool
   return true;
 }
 
-/** The full parser: the platform's URL, and a look at how the value was spelled. */
+/** The full parser: uses the platform's URL and determines the spelling flags. */
 function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const authority = rawAuthority(value);
   const sentHost = rawHost(authority);
@@ -156,7 +159,7 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   const scheme = url.protocol.slice(0, -1);
   const hostname = canonicalHostname(url);
   if (hostname === undefined) return undefined;
-  // One dot goes; a second one is an empty label, which the key refuses.
+  // Removes one trailing dot. A second one is an empty label, which `keyFromCanonicalHost` refuses.
   const host = /[^.]\.$/.test(hostname) ? hostname.slice(0, -1) : hostname;
   const hostKind = host.startsWith('[') ? 'ipv6' : /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
   const path = url.pathname;
@@ -179,37 +182,37 @@ function parseAnyUrl(value: string): CanonicalUrl | undefined {
   };
 }
 
-/** What is wrong with a URL that {@link parseUrl} finds no host in. */
+/** Returns what is wrong with a URL for which {@link parseUrl} finds no host. */
 export function problemOfUrl(value: string): HostProblem {
   const host = rawHost(rawAuthority(value)).replace(/:[0-9]*$/, '');
   if (hasTooManyDots(host)) return 'too_long';
-  // Then it is the port.
+  // If the host itself parses, the port is wrong.
   return URL.canParse(`https://${host}/`) ? 'unparsable' : problemOfUnparsable(host);
 }
 
-/** The four characters that are a dot of a name (UTS #46). */
+/** The four characters that UTS #46 treats as a dot in a name. */
 const NAME_DOT = /[.\u3002\uff0e\uff61]/;
 
 /**
- * Whether a host has more dots than a name may have characters. No such name exists, and the platform's parser would take a millisecond
- * for 8 KB of international ones.
+ * Whether a host has more dots than a name may have characters. No such name exists, and the platform's parser would need a millisecond
+ * for 8 KB of non-ASCII dots.
  */
 function hasTooManyDots(host: string): boolean {
   const tooMany = LIMITS.domainBytes.value + 1;
   return host.length >= tooMany && host.split(NAME_DOT, tooMany + 1).length > tooMany;
 }
 
-/** The host as http would read it, also for schemes whose hosts the standard leaves as they are. */
+/** Returns the host as it is parsed for http, even for schemes whose hosts the standard does not normalize. */
 function canonicalHostname(url: URL): string | undefined {
   if (url.protocol === 'http:' || url.protocol === 'https:' || url.hostname === '') return url.hostname;
   return URL.parse(`https://${url.hostname}/`)?.hostname;
 }
 
-// Every blank or control character that the standard's parser strips from the ends or takes out of the middle.
+// Every space or control character that the standard's parser strips from the ends or removes from the middle.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROL = /[\0-\x1f\x7f]|^ | $/;
 
-/** What stands between the scheme's slashes and the path, as it was sent. */
+/** Returns the authority (userinfo, host and port) as it was sent. */
 function rawAuthority(value: string): string {
   const text = value.length > 8 && !CONTROL.test(value) ? value : stripped(value);
   let start = text.indexOf(':') + 1;
@@ -219,7 +222,7 @@ function rawAuthority(value: string): string {
   return text.slice(start, end);
 }
 
-/** The value without what the parser ignores. The trailing run is cut by hand: a pattern would try it at every blank. */
+/** Removes the characters that the parser ignores. Loops trim the ends: a pattern for the trailing run would start again at every space. */
 function stripped(value: string): string {
   let end = value.length;
   while (end > 0 && value.charCodeAt(end - 1) <= 0x20) end--;
@@ -228,7 +231,7 @@ function stripped(value: string): string {
   return value.slice(start, end).replace(/[\t\n\r]/g, '');
 }
 
-/** The host with its port, as it was sent: what follows a user's name. */
+/** Returns the host and port of an authority, as they were sent. */
 function rawHost(authority: string): string {
   return authority.slice(authority.lastIndexOf('@') + 1);
 }
@@ -241,7 +244,7 @@ function spellingOf(value: string, sentHost: string, hostKind: HostKind, host: s
   return bits;
 }
 
-/** Whether a backslash stands where it helps to tell where the host begins or ends. */
+/** Whether a backslash marks the beginning or the end of the host. */
 function hasBackslashAuthority(value: string): boolean {
   const backslash = value.indexOf('\\');
   if (backslash < 0) return false;

@@ -1,27 +1,27 @@
-/** Dot segments that a decoded path hides: some server, or some file system behind it, still takes them for `.` and `..`. */
+/** Detects disguised dot segments in a decoded path, which some servers or their file systems still treat as `.` and `..`. */
 import { DOT } from '../bytes/ascii.ts';
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const NEVER_IN_PATH = /[\0-\x1f\x7f\\]/;
 
-/** What may stand for a dot, beside the dot: code points that normalize to one or two. */
+/** Code points that normalize to one or two dots. */
 const DOTS = new Set('\uff0e\u2024\ufe52\u2025\ufe30');
-/** What may stand for a slash or a backslash: code points that are narrowed to one, and that look like one. */
+/** Code points that some systems convert to a slash or a backslash, or that look like one. */
 const SLASHES = new Set('\uff0f\u2215\u2044\u29f8\uff3c\u2216\u29f5\u29f9\ufe68');
-/** What is dropped at the ends of a name, or shown as nothing: blanks and ignorable code points. */
+/** Whitespace, which is dropped at the ends of a name, and invisible code points. */
 const NOTHING = /[\s\p{Default_Ignorable_Code_Point}]/u;
 
-/** What was no character of UTF-8: perhaps dropped, perhaps a letter in another encoding. */
+/** The replacement character, decoded from bytes that are not UTF-8. A server may drop them or read a letter in another encoding. */
 const UNREAD = 0xfffd;
 
-/** What a character does in a path, as far as dot segments go. */
+/** The role of a character in a path, with regard to dot segments. */
 type Part = 'dot' | 'nothing' | 'unread' | 'separator' | 'end' | 'name';
 
 function partOf(path: string, at: number): Part {
   const code = path.charCodeAt(at);
   if (code === DOT) return 'dot';
   if (code === 0x2f) return 'separator';
-  // Parameters, a query or a fragment: the segment's name ends, and what follows up to the next slash does not matter.
+  // Parameters, a query or a fragment end the segment's name. Everything up to the next slash does not matter.
   if (code === 0x3b || code === 0x3f || code === 0x23) return 'end';
   if (code <= 0x7f) return code === 0x20 ? 'nothing' : 'name';
   if (code === UNREAD) return 'unread';
@@ -32,9 +32,10 @@ function partOf(path: string, at: number): Part {
 }
 
 /**
- * Whether a path, decoded once, holds a backslash, a control character, or a segment of nothing but one or two dots. Blanks and what is
- * invisible beside the dots do not help, nor what normalizes to dots and slashes, nor a `;`, `?` or `#` after them. What is no UTF-8 is
- * taken for nothing only in one place, between two dots or after them: `т.е.` in another encoding is a name. Linear in the length.
+ * Whether a path, decoded once, contains a backslash, a control character, or a segment of only one or two dots. Such a segment is also
+ * found with whitespace or invisible characters around the dots, with characters that normalize to dots or slashes, and with a `;`, `?` or
+ * `#` after the dots. A run of invalid UTF-8 is ignored only once, between or after two dots: `т.е.` in another encoding is a name. Linear
+ * in the length.
  */
 export function hidesTraversal(decodedPath: string): boolean {
   if (NEVER_IN_PATH.test(decodedPath)) return true;
@@ -46,7 +47,7 @@ export function hidesTraversal(decodedPath: string): boolean {
   for (let at = 0; at <= decodedPath.length; at++) {
     const part = at === decodedPath.length ? 'separator' : partOf(decodedPath, at);
     if (part === 'separator') {
-      // Dots alone are a name from three on; with blanks between, file systems drop them all.
+      // Three or more dots alone are a name. With whitespace between them, file systems drop them all.
       if (!isName && dots > 0 && (unread === 0 ? dots <= 2 || isPadded : unread === 1 && dots === 2)) return true;
       dots = 0;
       unread = 0;

@@ -1,10 +1,10 @@
-/** From a host, as anybody may spell it, to the key under which the index knows it. */
+/** Converts a host in any spelling to the key of its record in the index. */
 
 import { DOT, HYPHEN } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { isPublicSuffix, registrableDomain } from './public-suffix.ts';
 
-/** Why a host is no key. */
+/** Why a host has no key. */
 export type HostProblem =
   | 'empty'
   | 'unparsable'
@@ -22,10 +22,10 @@ export type KeyResult = { readonly key: string } | { readonly problem: HostProbl
 
 const { unicode = 'unknown' } = process.versions;
 
-/** The Unicode version that turns international names into keys; an index built with another one may know other keys. */
+/** The Unicode version that converts internationalized names to keys. An index built with another version may contain other keys. */
 export const UNICODE_VERSION: string = unicode;
 
-/** The longest name of the DNS in octets, without a trailing dot. */
+/** The maximum length of a DNS name in octets, without a trailing dot. */
 export const NAME_MAX_LENGTH = LIMITS.domainBytes.value;
 const LABEL_MAX_LENGTH = LIMITS.labelBytes.value;
 
@@ -38,9 +38,9 @@ HOST_CLASS[HYPHEN] = 3;
 HOST_CLASS[DOT] = 4;
 
 /**
- * Whether `text` from `start` up to `end` is a host in its canonical spelling that needs no further look: lower-case letters, digits,
- * underscores and inner hyphens, at least two labels, none of them `xn--`, the last one starting with a letter (so that no reader
- * takes it for an address).
+ * Whether the characters of `text` from `start` up to `end` are a canonical host that needs no further parsing: lower-case letters, digits,
+ * underscores and inner hyphens; at least two labels, none starting with `xn--`; the last one starts with a letter, so that no parser
+ * takes the host for an IP address.
  */
 export function isPlainHost(text: string, start: number, end: number): boolean {
   if (end - start > NAME_MAX_LENGTH) return false;
@@ -68,15 +68,15 @@ function isAcePrefix(text: string, labelStart: number, at: number): boolean {
 }
 
 /**
- * The key of a host: what the URL standard makes of it (lower case, punycode), without one trailing dot and without leading `www.`
- * labels, as long as what remains is neither a public suffix nor a single label. The key of a key is the key.
+ * Returns the key of a host: its form in the URL standard (lower case, punycode), without one trailing dot and without leading `www.`
+ * labels. A `www.` stays if the rest is a public suffix or a single label. Idempotent.
  */
 export function keyFromHost(host: string): KeyResult {
   if (isPlainHost(host, 0, host.length)) return { key: withoutWww(host) };
   return keyFromSpelling(host);
 }
 
-/** The slow path of {@link keyFromHost}: any spelling, or the reason why it is no host. How long a spelling may be is for its reader to say. */
+/** The slow path of {@link keyFromHost} for any spelling. The caller must limit the length of the host. */
 function keyFromSpelling(host: string): KeyResult {
   if (host === '') return { problem: 'empty' };
   for (let at = 0; at < host.length; at++) {
@@ -91,12 +91,12 @@ function keyFromSpelling(host: string): KeyResult {
   return keyFromCanonicalHost(parsed.hostname);
 }
 
-/** What is most likely wrong with a text that the URL standard's parser does not take. */
+/** Returns the most likely problem of a host that the URL standard's parser rejects. */
 export function problemOfUnparsable(text: string): HostProblem {
   return /[^\0-\x7f]|xn--/i.test(text) ? 'idn_invalid' : 'unparsable';
 }
 
-/** The key of a host that the URL standard's parser has accepted and written out, or the reason why it is no key. */
+/** Returns the key of a host that the URL standard's parser has serialized, or the reason why it has no key. */
 export function keyFromCanonicalHost(hostname: string): KeyResult {
   const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
   if (name === '') return { problem: hostname === '' ? 'empty' : 'empty_label' };
@@ -111,14 +111,14 @@ export function keyFromCanonicalHost(hostname: string): KeyResult {
   return { key: withoutWww(name) };
 }
 
-/** No registry gives out a name with a hyphen at its edge; below a registrable domain such hosts exist and are served. */
+/** Whether a label of the registrable domain begins or ends with a hyphen. No registry allows that; subdomains with such labels exist. */
 function hasEdgeHyphen(name: string, labels: readonly string[]): boolean {
   if (!labels.some((label) => label.startsWith('-') || label.endsWith('-'))) return false;
   const registrable = registrableDomain(name) ?? name;
   return registrable.split('.').some((label) => label.startsWith('-') || label.endsWith('-'));
 }
 
-/** A canonical name without its leading `www.` labels; `www.com` and `www.co.uk` keep theirs. */
+/** Removes leading `www.` labels from a canonical name. `www.com` and `www.co.uk` stay as they are. */
 export function withoutWww(name: string): string {
   let key = name;
   while (key.startsWith('www.')) {

@@ -1,15 +1,14 @@
-/** Percent escapes, decoded once: UTF-8 as the URL standard has it, and the two other forms that some servers still understand. */
+/** Decodes percent escapes once: UTF-8 as in the URL standard, and two other forms that some servers still understand. */
 import { PERCENT, SLASH } from '../bytes/ascii.ts';
 
 const utf8 = new TextDecoder('utf-8');
 
-/** An escape that is left: `%41`, or `%u0041`. */
+/** A percent escape: `%41` or `%u0041`. */
 const ESCAPE = /%(?:u[0-9a-f]{2})?[0-9a-f]{2}/i;
 
 /**
- * Percent-decodes once, as UTF-8; what is no escape stays, what is no UTF-8 becomes U+FFFD. `%u0041` (what JavaScript's `escape` writes
- * and IIS reads) and UTF-8 of more bytes than needed (`%c1%81`, see {@link isLong}) are the characters that servers take them for. Linear in
- * the length.
+ * Percent-decodes a text once, as UTF-8. Other text stays; bytes that are not UTF-8 become U+FFFD. Also decodes `%u0041`, which JavaScript's
+ * `escape` writes and IIS reads, and overlong UTF-8 (`%c1%81`, see {@link hasOverlongSequences}), as some servers do. Linear in the length.
  */
 export function percentDecodeOnce(text: string): string {
   if (!text.includes('%')) return text;
@@ -20,7 +19,7 @@ export function percentDecodeOnce(text: string): string {
   }
 }
 
-/** Whether an escape is left after one decoding, whatever the escapes were that it was put together from. */
+/** Whether a text still contains a percent escape after one decoding. */
 export function isEncodedTwice(text: string, decoded: string = percentDecodeOnce(text)): boolean {
   return text.includes('%') && ESCAPE.test(decoded);
 }
@@ -40,22 +39,22 @@ function decodeLoosely(text: string): string {
       bytes[size++] = bytes[at]!;
       continue;
     }
-    // Two halves of one character are two escapes.
+    // A surrogate pair is two escapes.
     const low = isHighSurrogate(unit) && bytes[at + 6] === PERCENT ? hexUnit(bytes, at + 7) : -1;
     const isPair = low >= 0xdc00 && low <= 0xdfff;
     const character = isPair ? String.fromCharCode(unit, low) : String.fromCharCode(unit);
-    // Never longer than the escape: three bytes for six, four for twelve.
+    // Never longer than the escape: at most three bytes for six, four for twelve.
     size += bytes.write(character, size, 'utf8');
     at += isPair ? 11 : 5;
   }
-  return utf8.decode(bytes.subarray(0, shortened(bytes, size)));
+  return utf8.decode(bytes.subarray(0, shortenOverlong(bytes, size)));
 }
 
 /**
- * Writes characters of more bytes than needed with as many as needed, in place; answers the new size. Only where all bytes beside them, up
- * to the next ASCII character, are UTF-8, too: in GBK, Big5 or EUC-JP, `C1 BF` is a letter among others.
+ * Replaces overlong UTF-8 sequences with the shortest ones, in place, and returns the new size. Changes only runs of non-ASCII bytes that are
+ * UTF-8 throughout: in GBK, Big5 or EUC-JP, `C1 BF` is an ordinary letter.
  */
-function shortened(bytes: Uint8Array, size: number): number {
+function shortenOverlong(bytes: Uint8Array, size: number): number {
   let end = 0;
   for (let at = 0; at < size; ) {
     if (bytes[at]! < 0x80) {
@@ -64,8 +63,8 @@ function shortened(bytes: Uint8Array, size: number): number {
     }
     let next = at + 1;
     while (next < size && bytes[next]! >= 0x80) next++;
-    if (isLong(bytes, at, next, size)) {
-      end = shorten(bytes, at, next, end);
+    if (hasOverlongSequences(bytes, at, next, size)) {
+      end = writeShortest(bytes, at, next, end);
     } else {
       bytes.copyWithin(end, at, next);
       end += next - at;
@@ -75,9 +74,9 @@ function shortened(bytes: Uint8Array, size: number): number {
   return end;
 }
 
-/** Whether the bytes from `start` up to `stop`, a run without ASCII, can only be UTF-8 with characters of more bytes than needed. */
-function isLong(bytes: Uint8Array, start: number, stop: number, size: number): boolean {
-  let longs = 0;
+/** Whether `bytes[start, stop)`, a run of non-ASCII bytes, can only be UTF-8 with overlong sequences. */
+function hasOverlongSequences(bytes: Uint8Array, start: number, stop: number, size: number): boolean {
+  let overlong = 0;
   let dots = 0;
   let slashes = 0;
   let sequences = 0;
@@ -87,7 +86,7 @@ function isLong(bytes: Uint8Array, start: number, stop: number, size: number): b
     if (code < 0 || code > 0x10_ffff || (code >= 0xd800 && code <= 0xdfff)) return false;
     if (code < SMALLEST[length]!) {
       if (code < 0x80 && !HIDDEN.test(String.fromCharCode(code))) return false;
-      longs++;
+      overlong++;
       if (length === 2 && code === 0x2e) dots++;
       if (length === 2 && code === 0x2f) slashes++;
     } else if (length > 4) {
@@ -96,15 +95,16 @@ function isLong(bytes: Uint8Array, start: number, stop: number, size: number): b
     sequences++;
     at += length;
   }
-  // A segment that is one dot leads nowhere, and is a word in EUC-JP: `C0 AE`.
+  // A segment of one dot has no effect, and `C0 AE` is a word in EUC-JP.
   const isSegment = (start === 0 || bytes[start - 1] === SLASH) && (stop === size || bytes[stop] === SLASH);
-  return longs > 0 && !(isSegment && dots === 1 && dots + slashes === sequences);
+  return overlong > 0 && !(isSegment && dots === 1 && dots + slashes === sequences);
 }
 
-/** What is worth hiding: what words are made of, and what separates and escapes. */
+/** The ASCII characters that an attacker may hide in overlong sequences: characters of words, separators and `%`. */
 const HIDDEN = /[\w./\\%-]/;
 
-function shorten(bytes: Uint8Array, start: number, stop: number, to: number): number {
+/** Copies `bytes[start, stop)` to offset `to` with every UTF-8 sequence in its shortest form. Returns the end of the copy. */
+function writeShortest(bytes: Uint8Array, start: number, stop: number, to: number): number {
   let end = to;
   for (let at = start; at < stop; ) {
     const length = lengthOf(bytes[at]!);
@@ -117,7 +117,7 @@ function shorten(bytes: Uint8Array, start: number, stop: number, to: number): nu
       bytes[end++] = 0xc0 | (code >> 6);
       bytes[end++] = 0x80 | (code & 0x3f);
     } else {
-      // Every character that has more bytes than it needs, and needs three, has at least four: it fits.
+      // An overlong sequence whose shortest form has three bytes has at least four, so it fits.
       bytes[end++] = 0xe0 | ((code >> 12) & 0x0f);
       bytes[end++] = 0x80 | ((code >> 6) & 0x3f);
       bytes[end++] = 0x80 | (code & 0x3f);
@@ -127,10 +127,10 @@ function shorten(bytes: Uint8Array, start: number, stop: number, to: number): nu
   return end;
 }
 
-/** By its number of bytes, the smallest code that a character of UTF-8 needs them for. */
+/** The smallest code point that needs a UTF-8 sequence of a length, indexed by the length. */
 const SMALLEST = [0, 0, 0x80, 0x800, 0x1_0000, 0x1_0000, 0x1_0000];
 
-/** How many bytes a first byte announces: up to six, as UTF-8 once had it. */
+/** Returns the length of the UTF-8 sequence that a first byte starts: up to six bytes, as in old versions of UTF-8. */
 function lengthOf(lead: number): number {
   if (lead < 0xc0) return 1;
   if (lead < 0xe0) return 2;
@@ -140,7 +140,7 @@ function lengthOf(lead: number): number {
   return lead < 0xfe ? 6 : 1;
 }
 
-/** The code that `length` bytes from `at` on spell; -1 where not all of them go on with it. */
+/** Returns the code point of the UTF-8 sequence of `length` bytes at `at`; -1 if a continuation byte is missing. */
 function codeOf(bytes: Uint8Array, at: number, length: number, size: number): number {
   if (at + length > size) return -1;
   let code = bytes[at]! & (0x7f >> length);
@@ -151,14 +151,14 @@ function codeOf(bytes: Uint8Array, at: number, length: number, size: number): nu
   return code;
 }
 
-/** The byte that two hexadecimal digits at `at` stand for, or -1. */
+/** Returns the byte value of the two hexadecimal digits at `at`, or -1. */
 function hexByte(bytes: Uint8Array, at: number): number {
   const high = hexDigit(bytes[at]);
   const low = hexDigit(bytes[at + 1]);
   return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-/** The UTF-16 unit that `u` and four hexadecimal digits at `at` stand for, or -1. */
+/** Returns the UTF-16 code unit of a `u` and four hexadecimal digits at `at`, or -1. */
 function hexUnit(bytes: Uint8Array, at: number): number {
   if ((bytes[at]! | 0x20) !== 0x75) return -1;
   const high = hexByte(bytes, at + 1);

@@ -1,17 +1,20 @@
-/** Where the Public Suffix List branches: below which names it may have a rule, and below which it certainly has none. */
+/** Determines quickly whether the Public Suffix List may have a rule at or below a name of two labels. */
 import { createRequire } from 'node:module';
 import { ByteKey, ByteMap, NOT_FOUND } from '../bytes/byte-map.ts';
 
 /**
- * The list as tldts keeps it, a tree of labels from the right. Its interface answers for whole hosts only, in about half a microsecond, and a
- * build would ask it of most lines. This can go when the library says where a name leaves the tree; suffix-branches.test.ts compares both.
+ * The list as tldts stores it: a tree of labels, from the right. The API of tldts looks up only whole hosts and takes about half a
+ * microsecond; a build would need it for most lines. Remove this when the library reports where a name leaves the tree.
+ * suffix-branches.test.ts compares both.
  */
 interface SuffixTree {
-  /** For each node its first edge; its last one comes right before the next node's first. */
+  /** For each node, the index of its first edge. Its last edge comes right before the next node's first. */
   readonly edgeStart: Uint16Array;
+  /** For each edge, the length of its label. */
   readonly edgeLength: Uint8Array;
+  /** For each edge, the node that it leads to. */
   readonly edgeChild: Uint16Array;
-  /** The edges' labels, one after the other. */
+  /** The labels of all edges, concatenated. */
   readonly labelText: string;
   readonly rulesRoot: number;
   readonly exceptionsRoot: number;
@@ -20,9 +23,9 @@ interface SuffixTree {
 const tree = createRequire(import.meta.url)('tldts/dist/cjs/src/data/trie.js') as SuffixTree;
 const WILDCARD = '*';
 
-/** Names of two labels that rules are made of, or go on below. */
+/** Names of two labels that are a rule or the end of longer rules. */
 const branches = new ByteMap();
-/** Last two letters of last labels that have a wildcard: `*.ck`. */
+/** Indexed by the last two letters of a name: 1 if a top-level label that ends with them has a wildcard rule (`*.ck`). */
 const wildcards = new Uint8Array(0x1_0000);
 readTree();
 
@@ -55,13 +58,13 @@ function lastTwo(bytes: Uint8Array, end: number): number {
   return (bytes[end - 2]! << 8) | bytes[end - 1]!;
 }
 
-/** Asks about names in bytes. */
+/** Looks up names in bytes. */
 export class SuffixBranches {
   readonly #key = new ByteKey();
 
   /**
-   * True where the list has no rule for the last two labels `source[start, end)` of a canonical name, or below them: then they are the
-   * registrable domain of the name and of every host below it. False says nothing.
+   * Returns true if the list has no rule for the last two labels `source[start, end)` of a canonical name, or below them. Then they are the
+   * registrable domain of the name and of all their subdomains. False means nothing.
    */
   endAbove(source: Uint8Array, view: DataView, start: number, end: number): boolean {
     if (wildcards[lastTwo(source, end)] !== 0) return false;

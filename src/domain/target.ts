@@ -1,13 +1,13 @@
-/** What a caller sent as `domain` or `url`: a bare domain or a full URL, made into a key and a URL to judge. */
+/** Parses the value of `domain` or `url` in a request, a bare domain or a full URL, into a key and a URL to judge. */
 
 import { LIMITS } from '../limits.ts';
 import { type CanonicalUrl, parseBareUrl, parseUrl, problemOfUrl } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, withoutWww } from './host-key.ts';
 
-/** The longest value that is looked at, in bytes of UTF-8. */
+/** The maximum length of a value in bytes of UTF-8. */
 export const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
 
-/** Whether a value is longer than {@link VALUE_MAX_BYTES}. A UTF-16 unit takes three bytes at most. */
+/** Whether a value is longer than {@link VALUE_MAX_BYTES}. A UTF-16 code unit takes at most three bytes. */
 export const isOverlong = (value: string): boolean =>
   value.length > VALUE_MAX_BYTES / 3 && Buffer.byteLength(value) > VALUE_MAX_BYTES;
 
@@ -18,11 +18,11 @@ export type TargetProblem =
   /** An `@` before the first slash of a value without a scheme. */
   | 'userinfo';
 
-/** The error that a problem is told by: `input_too_long` where the value, or its domain, is longer than what is looked at. */
+/** Returns the error code of a problem: `input_too_long` if the value or its domain exceeds the maximum length. */
 export const errorCodeOf = (problem: TargetProblem): 'bad_input' | 'input_too_long' =>
   problem === 'value_too_long' || problem === 'too_long' ? 'input_too_long' : 'bad_input';
 
-/** What to do about a problem, or what is wrong where that says it; a sentence each. */
+/** For some problems, a sentence that says what is wrong or how to correct it. */
 const REMEDIES: { readonly [problem in TargetProblem]?: string } = {
   empty: 'It is empty.',
   ip_address: 'It is an address, which no record describes; with a scheme (http://192.0.2.1/) it is judged as a URL.',
@@ -33,14 +33,14 @@ const REMEDIES: { readonly [problem in TargetProblem]?: string } = {
   userinfo: 'It has an @ before the first slash; where that is meant, send it with its scheme.',
 };
 
-/** What a caller is told of a problem, beside its name. */
+/** Returns the sentence that explains a problem to the client. */
 export const remedyFor = (problem: TargetProblem): string =>
   REMEDIES[problem] ?? 'Expected a domain (example.com) or a URL with a host (https://example.com/path).';
 
 export interface Target {
-  /** The key to look up; for an address or a single label the canonical host. */
+  /** The key to look up; for an IP address or a single label, the canonical host. */
   readonly key: string;
-  /** Whether a record can exist: not for addresses and single labels. */
+  /** Whether a record can exist; false for IP addresses and single labels. */
   readonly classifiable: boolean;
   readonly url: CanonicalUrl;
   /** Whether the value had no scheme and was read as `https://<value>`. */
@@ -48,8 +48,8 @@ export interface Target {
 }
 
 /**
- * A value without the blanks around it (space, tab, CR, LF, FF), which clients send around a bare domain. Nothing else looks at a value
- * before, its length limit included; blanks inside it and other control characters stay.
+ * Removes the whitespace (space, tab, CR, LF, FF) that clients send around a bare domain. This must happen before every other check of a
+ * value, including its length. Whitespace inside the value and other control characters stay.
  */
 export function withoutOuterBlanks(value: string): string {
   let start = 0;
@@ -62,7 +62,7 @@ export function withoutOuterBlanks(value: string): string {
 const isBlank = (code: number): boolean =>
   code === 0x20 || code === 0x09 || code === 0x0a || code === 0x0c || code === 0x0d;
 
-/** Reads a value: `scheme://…` is a URL, anything else is read as `https://<value>`. Outer blanks do not count. */
+/** Parses a value: `scheme://…` is a URL, anything else is parsed as `https://<value>`. Ignores whitespace around it. */
 export function parseTarget(sent: string): Target | { readonly problem: TargetProblem } {
   const value = withoutOuterBlanks(sent);
   if (isOverlong(value)) return { problem: 'value_too_long' };
@@ -77,7 +77,7 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
-  // A client connects to such a host, although no drop may name it.
+  // Clients connect to such a host, although it is not allowed in a drop.
   if (key.problem === 'edge_hyphen' || key.problem === 'forbidden_character')
     return { key: withoutWww(url.host), classifiable: true, url, bare };
   if (key.problem !== 'ip_address' && key.problem !== 'single_label') return key;
@@ -85,7 +85,7 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
   return { key: url.host, classifiable: false, url, bare };
 }
 
-/** Whether a value names its scheme. Control characters before it, and tabs and line ends inside, do not hide it: the URL parser drops them too. */
+/** Whether a value has a scheme. Ignores control characters before it, and tabs and line ends inside, because the URL parser drops them too. */
 function hasScheme(value: string): boolean {
   if (value.startsWith('https://') || value.startsWith('http://')) return true;
   if (!value.includes(':')) return false;

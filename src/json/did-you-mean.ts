@@ -1,13 +1,13 @@
-/** Names that somebody mistyped. */
+/** Suggestions for mistyped names. */
 
-/** Longer names are not compared: what they are compared with is short. */
+/** Longer names are not compared, because all known names are short. */
 const COMPARED_MAX_LENGTH = 130;
 
-/** ` (did you mean "x"?)` for the known name that is most like one that is not known; empty where none is like it. */
+/** Returns ` (did you mean "x"?)` with the known name that is most similar to `name`; empty if no known name is similar. */
 export function didYouMean(name: string, known: Iterable<string>): string {
   if (name.length > COMPARED_MAX_LENGTH) return '';
   let best: string | undefined;
-  // A third of the letters may be others.
+  // Up to a third of the letters may differ.
   let least = Math.floor(name.length / 3) + 1;
   for (const one of known) {
     if (Math.abs(one.length - name.length) >= least) continue;
@@ -17,7 +17,7 @@ export function didYouMean(name: string, known: Iterable<string>): string {
   return best === undefined ? '' : ` (did you mean "${best}"?)`;
 }
 
-/** How many letters must be added, dropped, exchanged or put in the place of the next to make one text of another. */
+/** Returns the edit distance between two texts: the number of insertions, deletions, substitutions and swaps of adjacent letters. */
 function editsBetween(one: string, other: string): number {
   let above: readonly number[] = [];
   let row = Array.from({ length: other.length + 1 }, (_, at) => at);

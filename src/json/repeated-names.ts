@@ -1,12 +1,12 @@
-/** Whether a JSON text names something twice, of which `JSON.parse` silently keeps the later. */
+/** Detects repeated names in a JSON object, of which `JSON.parse` silently keeps the last. */
 import { BACKSLASH, COLON, QUOTE } from '../bytes/ascii.ts';
 
 /**
- * True where an object of the document has a name twice: then the text has more colons outside strings than the parsed value has members.
- * It only counts, because it runs on lines of drops; where the names stand, the reader says.
+ * Whether an object of the document has a name twice: then the text has more colons outside strings than the parsed value has members.
+ * Only counts, because it runs on every line of a drop. `readJson` reports where the names are.
  *
  * @param text valid JSON.
- * @param value what `JSON.parse` made of it.
+ * @param value the result of `JSON.parse`.
  */
 export function hasRepeatedName(text: string, value: object): boolean {
   return colonsOutsideStrings(text) !== countMembers(value);

@@ -1,26 +1,26 @@
-/** What a schema finds wrong with a document, in words: where it is, what must stand there, and what was found. */
+/** Describes a schema error: its place in the document, what is expected there, and what was found. */
 import type { ErrorObject } from 'ajv/dist/2020.js';
 import { didYouMean } from './did-you-mean.ts';
 import { escapePointer, fieldPath } from './strict-json.ts';
 
-/** Longer values are cut in messages. */
+/** Longer values are truncated in messages. */
 const SHOWN_MAX_LENGTH = 60;
 
-/** Texts of a known form, as people know them. */
+/** Descriptions of the formats that schemas use. */
 const FORMATS: Readonly<Record<string, string>> = {
   date: 'a date, YYYY-MM-DD',
   'date-time': 'a time like 2026-11-21T00:00:00Z',
 };
 
-/** The place that is meant, as a JSON pointer; of a field that is missing, where it would stand. */
+/** Returns the place of an error as a JSON pointer. For a missing field, this is where the field would be. */
 export function pointerOf({ keyword, instancePath, params }: ErrorObject): string {
   return keyword === 'required' ? `${instancePath}/${escapePointer(String(params['missingProperty']))}` : instancePath;
 }
 
-/** A place as people name it: `allow[0].path`, or the document as a whole. */
+/** Returns a place in readable form: `allow[0].path`, or `the document` for the whole document. */
 export const describePlace = (pointer: string): string => fieldPath(pointer) || 'the document';
 
-/** What is wrong there; goes on after the name of the place. The validator must be `verbose`: else it does not tell what was found. */
+/** Returns the rest of a sentence that begins with the place. The validator must be `verbose`; otherwise errors do not include the value found. */
 export function describeSchemaError({ keyword, params, message, data, schema, parentSchema }: ErrorObject): string {
   const limit = String(params['limit']);
   const got = (): string => `got ${shortJson(data)}`;
@@ -31,7 +31,7 @@ export function describeSchemaError({ keyword, params, message, data, schema, pa
     case 'unevaluatedProperties':
       return notAField(String(params['additionalProperty'] ?? params['unevaluatedProperty']), parentSchema);
     case 'anyOf':
-      return missingOf(schema) ?? `${message}; ${got()}`;
+      return missingAlternatives(schema) ?? `${message}; ${got()}`;
     case 'type':
       return `must be ${String(params['type']).split(',').map(withArticle).join(' or ')}, ${got()}`;
     case 'const':
@@ -64,8 +64,8 @@ function notAField(name: string, parent: ErrorObject['parentSchema']): string {
   return `has ${shortJson(name)}, which is not one of its fields${didYouMean(name, known)}`;
 }
 
-/** What is wrong if every alternative only says which field must be there. */
-function missingOf(schema: unknown): string | undefined {
+/** Returns the description of an `anyOf` whose alternatives each require a single field; undefined for any other `anyOf`. */
+function missingAlternatives(schema: unknown): string | undefined {
   const names = (schema as readonly { readonly required?: readonly string[] }[]).map(({ required = [] }) => required);
   return names.every(({ length }) => length === 1) ? `must have one of ${names.flat().join(', ')}` : undefined;
 }
@@ -74,7 +74,7 @@ function withArticle(type: string): string {
   return type === 'null' ? type : /^[aeiou]/.test(type) ? `an ${type}` : `a ${type}`;
 }
 
-/** A value as a message shows it: short, on one line, no control characters. */
+/** Formats a value for a message: short, on one line, without control characters. */
 export function shortJson(value: unknown): string {
   const text = JSON.stringify(value) ?? String(value);
   return text.length > SHOWN_MAX_LENGTH ? `${text.slice(0, SHOWN_MAX_LENGTH - 3)}...` : text;

@@ -1,7 +1,7 @@
-/** How a validator is made for a schema that comes with the program. */
+/** Options for validators of schemas that ship with the program. */
 
-/** A test checks those schemas, so that not every start has to. */
+/** Skips the check of the schema itself. A test checks the shipped schemas, so not every start has to. */
 export const SHIPPED_SCHEMA_OPTIONS = { validateSchema: false, meta: false } as const;
 
-/** The same where a validator is asked a few times: to optimize it would take longer than all that it is asked. */
+/** For a validator that is used only a few times: optimizing it would take longer than all its uses. */
 export const SELDOM_USED_SCHEMA_OPTIONS = { ...SHIPPED_SCHEMA_OPTIONS, code: { optimize: false } } as const;

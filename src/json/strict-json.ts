@@ -1,52 +1,52 @@
-/** JSON that somebody else wrote, read strictly: what `JSON.parse` would take without a word is refused, with its place. */
+/** Parses JSON of other authors strictly: refuses what `JSON.parse` silently accepts, and reports where it is. */
 import { type JSONPath, type JSONVisitor, printParseErrorCode, visit } from 'jsonc-parser';
 import { type ErrorCode, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
 /** Deeper nesting is refused: no document here needs ten levels. */
 const DEPTH_MAX = LIMITS.jsonDepth.value;
-/** More values are refused where the line of each is kept. A register of ten thousand agents has about 400,000. */
+/** The maximum number of values if the line of each is recorded. A register of ten thousand agents has about 400,000. */
 const VALUES_MAX = LIMITS.jsonValues.value;
-/** More repetitions end the reading: each is kept with its path, which may be nearly as long as the document. */
+/** More repeated names end the parsing: each is kept with its path, which may be nearly as long as the document. */
 const REPEATED_MAX = 100;
-/** Problems that one message holds. */
+/** The maximum number of problems in one message. */
 const PROBLEMS_MAX = 5;
-/** A problem quotes names; a name may be as long as the document. */
+/** The maximum length of a problem. It quotes names, and a name may be as long as the document. */
 const PROBLEM_MAX_LENGTH = 500;
-/** Characters of a token that a problem quotes. */
+/** The maximum number of characters of a token that a problem quotes. */
 const QUOTED_MAX_LENGTH = 40;
 
-/** What is wrong with a text that is not JSON, and where. */
+/** Why a text is not JSON, and where. */
 export interface JsonProblem {
-  /** From 1. */
+  /** Counts from 1. */
   readonly line: number;
-  /** From 1, in UTF-16 code units. */
+  /** Counts from 1, in UTF-16 code units. */
   readonly column: number;
   readonly message: string;
 }
 
-/** A parsed text with the places of its values. */
+/** A parsed JSON text with the lines of its values. */
 export interface JsonSource {
   readonly value: unknown;
-  /** JSON pointer (RFC 6901) → line from 1; for a member of an object, the line of its name. Empty unless asked for. */
+  /** JSON pointer (RFC 6901) → line, counting from 1; for a member of an object, the line of its name. Empty unless `places` is set. */
   readonly lines: ReadonlyMap<string, number>;
-  /** Names that an object has more than once: `JSON.parse` silently keeps the last. */
+  /** Names that occur more than once in an object. `value` has only the last of each. */
   readonly repeated: readonly { readonly pointer: string; readonly line: number }[];
 }
 
 export interface ReadOptions {
-  /** The number of the text's first line in its file; 1 unless told otherwise. */
+  /** The number of the text's first line in its file; by default 1. */
   readonly firstLine?: number;
-  /** Keeps the line of each value. */
+  /** Whether to record the line of each value. */
   readonly places?: boolean;
 }
 
 /**
- * The value of a JSON document in UTF-8, with or without a byte order mark.
+ * Parses a JSON document in UTF-8, with or without a byte order mark.
  *
- * @param name what the message calls the document.
- * @throws PagegateError the given code for bytes that are not UTF-8, text that is not JSON, a name that an object has twice, nesting deeper
- * than any document needs, and numbers that no double holds. `details.problems` has a line for each place.
+ * @param name name of the document in the message.
+ * @throws PagegateError with the given code for bytes that are not UTF-8, text that is not JSON, a repeated name in an object, nesting
+ * deeper than any document needs, and numbers that are too large for a double. `details.problems` has a line for each problem.
  */
 export function parseDocument(bytes: Uint8Array, code: ErrorCode, name: string): unknown {
   const found = read(bytes);
@@ -73,12 +73,12 @@ function read(bytes: Uint8Array): { readonly value: unknown } | { readonly probl
     return { problems: [`line ${line}, column ${column}: ${message}`] };
   }
   if (source.repeated.length === 0) return source;
-  // If a name is there three times, the last line counts.
+  // If a name occurs three times, report only its last line.
   const repeated = new Map(source.repeated.map(({ pointer, line }) => [pointer, line]));
   return { problems: [...repeated].map(([at, line]) => `${fieldPath(at)} is set more than once (line ${line})`) };
 }
 
-/** By the library's name of the error. */
+/** Messages by the library's name of the error. */
 const MESSAGES: Readonly<Record<string, string>> = {
   InvalidSymbol: 'unexpected text',
   InvalidNumberFormat: 'the number is not valid',
@@ -98,7 +98,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   InvalidCharacter: 'a string with a raw control character',
 };
 
-/** Ends the reading at the first place that is wrong. */
+/** Ends the parsing at the first problem. */
 class Refused extends Error {
   readonly problem: JsonProblem;
 
@@ -108,7 +108,7 @@ class Refused extends Error {
   }
 }
 
-/** Reads one JSON document. */
+/** Parses one JSON document. */
 export function readJson(text: string, options: ReadOptions = {}): JsonSource | { readonly problem: JsonProblem } {
   const reading = new Reading(text, options);
   try {
@@ -116,14 +116,14 @@ export function readJson(text: string, options: ReadOptions = {}): JsonSource | 
     return { value: JSON.parse(text), lines: reading.lines, repeated: reading.repeated };
   } catch (error) {
     if (error instanceof Refused) return { problem: error.problem };
-    // The two parsers agree on what JSON is; where they did not, the stricter one would win.
+    // The two parsers agree on what JSON is. If they ever differ, the stricter one wins.
     if (error instanceof SyntaxError)
       return { problem: { line: options.firstLine ?? 1, column: 1, message: error.message } };
     throw error;
   }
 }
 
-/** What is seen on the way through one text. Lines and columns of the library count from 0. */
+/** Collects lines and repeated names while the library visits a text. The library counts lines and columns from 0. */
 class Reading {
   readonly lines = new Map<string, number>();
   readonly repeated: { readonly pointer: string; readonly line: number }[] = [];
@@ -155,7 +155,7 @@ class Reading {
   readonly #text: string;
   readonly #firstLine: number;
   readonly #keepsPlaces: boolean;
-  /** Names seen in the objects that are open, the outermost first. */
+  /** Names seen so far in each open object, the outermost first. */
   readonly #names: Set<string>[] = [];
   #depth = 0;
 
@@ -186,7 +186,7 @@ class Reading {
     if (this.#keepsPlaces) this.lines.set(pointerOf([...parent(), name]), line + this.#firstLine);
   }
 
-  /** The place of a value; of a member that of its name stays. */
+  /** Records the line of a value. For a member of an object, the line of its name is already there and stays. */
   #notePlace(line: number, column: number, path: () => JSONPath): void {
     if (!this.#keepsPlaces) return;
     const pointer = pointerOf(path());
@@ -197,12 +197,12 @@ class Reading {
 
 const pointerOf = (path: JSONPath): string => path.map((step) => `/${escapePointer(String(step))}`).join('');
 
-/** A name as one step of a JSON pointer (RFC 6901). */
+/** Escapes a name for use as one step of a JSON pointer (RFC 6901). */
 export function escapePointer(name: string): string {
   return name.replaceAll('~', '~0').replaceAll('/', '~1');
 }
 
-/** A JSON pointer as people write it: `/exceptions/0/expires` → `exceptions[0].expires`. */
+/** Converts a JSON pointer to a readable path: `/exceptions/0/expires` → `exceptions[0].expires`. */
 export function fieldPath(pointer: string): string {
   let path = '';
   for (const step of pointer.split('/').slice(1)) {

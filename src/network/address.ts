@@ -1,26 +1,26 @@
-/** IP addresses, and networks in CIDR notation: the one place that parses and compares them. */
+/** Parses, compares and formats IP addresses and networks in CIDR notation. */
 import { isIPv4, isIPv6 } from 'node:net';
 
-/** An address as 16 bytes; IPv4 is mapped, `::ffff:a.b.c.d`. */
+/** An address as 16 bytes. IPv4 addresses are mapped to IPv6 (`::ffff:a.b.c.d`). */
 export type Address = Uint8Array;
 
-/** A network: addresses whose first `bits` (of 128) are those of `base`. */
+/** A network: all addresses that share the first `bits` (of 128) with `base`. */
 export interface Network {
   readonly base: Address;
   readonly bits: number;
-  /** As it was written: `0.0.0.0/0` and `::ffff:0:0/96` hold the same addresses, and are two families. */
+  /** The family of the notation: `0.0.0.0/0` and `::ffff:0:0/96` contain the same addresses but differ in family. */
   readonly family: 4 | 6;
 }
 
 const MAPPED_PREFIX = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 
-/** Whether it is an IPv4 address, mapped or not. */
+/** Whether an address is a mapped IPv4 address. */
 export function isIpv4Address(address: Address): boolean {
   for (let i = 0; i < 10; i++) if (address[i] !== 0) return false;
   return address[10] === 0xff && address[11] === 0xff;
 }
 
-/** From text: IPv4 in four decimal numbers, IPv6 in any spelling without a zone; undefined for anything else. */
+/** Parses an address: IPv4 as four decimal numbers, IPv6 in any spelling without a zone; undefined for anything else. */
 export function parseAddress(text: string): Address | undefined {
   if (isIPv4(text)) {
     const address = new Uint8Array(16);
@@ -54,7 +54,7 @@ function parseIpv6(text: string): Address {
   return address;
 }
 
-/** From the 4 or 16 bytes of a socket; written into `address`, which is returned. */
+/** Converts the 4 or 16 bytes of a socket's address. Writes into `address` and returns it. */
 export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint8Array(16)): Address {
   const raw = new Uint8Array(bytes);
   if (raw.length === 16) {
@@ -66,14 +66,14 @@ export function addressFromBytes(bytes: ArrayBuffer, address: Address = new Uint
   return address;
 }
 
-/** As text: IPv4 in four decimal numbers, IPv6 in eight groups. */
+/** Formats an address: IPv4 as four decimal numbers, IPv6 as eight groups without `::`. */
 export function formatAddress(address: Address): string {
   if (isIpv4Address(address)) return address.subarray(12).join('.');
   const groups = Array.from({ length: 8 }, (_, i) => ((address[2 * i]! << 8) | address[2 * i + 1]!).toString(16));
   return groups.join(':');
 }
 
-/** From `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined for anything else. */
+/** Parses `10.0.0.0/8`, `2001:db8::/32` or a single address; undefined for anything else. */
 export function parseNetwork(text: string): Network | undefined {
   const slash = text.indexOf('/');
   const base = parseAddress(slash === -1 ? text : text.slice(0, slash));
@@ -85,7 +85,7 @@ export function parseNetwork(text: string): Network | undefined {
   return { base, bits: Number(length) + 128 - width, family };
 }
 
-/** Networks that are known to be well written, as those of a configuration that was checked. */
+/** Parses networks that are known to be valid, such as those of a checked configuration. */
 export function parseNetworks(texts: readonly string[]): Network[] {
   return texts.map((text) => parseNetwork(text)!);
 }
@@ -101,22 +101,22 @@ export function isInAny(address: Address, networks: readonly Network[]): boolean
   return networks.some((network) => isInNetwork(address, network));
 }
 
-/** Whether an IPv6 address carries an IPv4 address by the pattern of ISATAP: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`. */
+/** Whether an IPv6 address contains an IPv4 address in ISATAP form: `…:0:5efe:a.b.c.d` or `…:200:5efe:a.b.c.d`. */
 export function isIsatap(address: Address): boolean {
   return (address[8]! & 0xfd) === 0 && address[9] === 0 && address[10] === 0x5e && address[11] === 0xfe;
 }
 
-/** The host of a URL without the brackets around an IPv6 address; anything else as it stands. */
+/** Removes the brackets around an IPv6 address in a URL's host. Returns other hosts unchanged. */
 export function withoutBrackets(host: string): string {
   return host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
 }
 
-/** A host as a URL has it: an IPv6 address in brackets, once. */
+/** Returns a host as it appears in a URL: adds brackets around an IPv6 address unless it already has them. */
 export function withBrackets(host: string): string {
   return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host;
 }
 
-/** Whether a listening address can only be reached from this host. */
+/** Whether a listening address is reachable only from this host. */
 export function isLoopback(host: string): boolean {
   if (host === 'localhost') return true;
   const address = parseAddress(withoutBrackets(host));

@@ -1,14 +1,15 @@
-/** Who a request comes from: the peer of the connection, or the client that trusted proxies name. */
+/** Determines the client address of a request: the peer of the connection, or the client that trusted proxies report. */
 
 import { LIMITS } from '../limits.ts';
 import { type Address, isInAny, isIpv4Address, type Network, parseAddress } from './address.ts';
 
-/** X-Forwarded-For beyond this is not read: a chain of proxies is a handful of addresses. */
+/** A longer X-Forwarded-For header is ignored: a chain of proxies is a handful of addresses. */
 const FORWARDED_MAX_LENGTH = LIMITS.forwardedCharacters.value;
 
 /**
- * The client behind a request: the peer itself, or, where the peer is a trusted proxy, the rightmost address of X-Forwarded-For that
- * is not a trusted proxy. A header that cannot be read up to there is ignored: what a client wrote into it must not choose its address.
+ * Returns the client address of a request: the peer itself or, if the peer is a trusted proxy, the rightmost address in X-Forwarded-For
+ * that is not a trusted proxy. If an item up to there is not an address, the header is ignored: a client must not be able to choose its
+ * own address.
  */
 export function clientAddress(peer: Address, forwarded: string, proxies: readonly Network[]): Address {
   if (proxies.length === 0 || forwarded === '' || !isInAny(peer, proxies)) return peer;
@@ -21,7 +22,7 @@ export function clientAddress(peer: Address, forwarded: string, proxies: readonl
   return peer;
 }
 
-/** What an address is counted by: IPv4 by itself, IPv6 by its /64, which is what one host has. */
+/** Returns the key under which requests of an address are counted: the whole IPv4 address, or the /64 of IPv6, which one host controls. */
 export function clientKey(address: Address): string {
   return Buffer.from(address.buffer, address.byteOffset, isIpv4Address(address) ? 16 : 8).toString('latin1');
 }

@@ -1,9 +1,9 @@
-/** Parts of HTTP requests, as RFC 9110 writes them. */
+/** Syntax of parts of HTTP requests (RFC 9110). */
 
-/** What a method may be written with: a token, of any length. */
+/** A token of any length, such as a method. */
 export const HTTP_TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 
-/** The host that the header `Host` names: in lower case, without its port, which may be empty; an empty text where there is no header. */
+/** Returns the host in a `Host` header, in lower case and without its port; an empty string if there is no header. */
 export function hostOf(header: string | undefined): string {
   return (header ?? '').replace(/:[0-9]*$/, '').toLowerCase();
 }

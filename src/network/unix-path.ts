@@ -1,20 +1,20 @@
-/** Unix sockets whose path is longer than an address of the kernel holds. */
+/** Unix sockets whose path is too long for a socket address of the kernel. */
 import { closeSync, constants, openSync } from 'node:fs';
 import { connect, type OnReadOpts, type Server, Socket } from 'node:net';
 import { basename, dirname } from 'node:path';
 
-/** The longest path in an address, without its final zero byte (unix(7)). */
+/** The maximum length of a path in a socket address, without its final zero byte (unix(7)). */
 const PATH_MAX_BYTES = 107;
-/** The longest last part of a path that is reached through its folder. */
+/** The maximum length of the file name if the path is opened through its folder. */
 export const NAME_MAX_BYTES = 80;
-/** A descriptor that names a folder and gives no right to read it (open(2)); Node has no name for it. */
+/** Flag for a descriptor that refers to a folder without the right to read it (open(2)). Node has no constant for it. */
 const O_PATH = 0o10000000;
 
 /**
- * Runs a task with a path that fits into an address: a long one is reached through its open folder.
+ * Runs a task with a path that fits into a socket address. A long path is replaced by one through its open folder.
  *
- * @param task uses the path before it returns; bind and connect do.
- * @throws what the system says of the folder of a long path
+ * @param task must use the path before it returns, as bind and connect do.
+ * @throws the system's error if the folder of a long path cannot be opened
  */
 function withShortPath<T>(path: string, task: (path: string) => T): T {
   if (Buffer.byteLength(path) <= PATH_MAX_BYTES) return task(path);
@@ -27,9 +27,9 @@ function withShortPath<T>(path: string, task: (path: string) => T): T {
 }
 
 /**
- * Listens at a path of any length, whose last part is not longer than {@link NAME_MAX_BYTES}.
+ * Listens at a path of any length, whose file name is not longer than {@link NAME_MAX_BYTES}.
  *
- * @throws what the system says
+ * @throws the system's error
  */
 export function listenAtPath(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -38,7 +38,7 @@ export function listenAtPath(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Connects to a path of any length. Whatever fails is an event of the socket. */
+/** Connects to a path of any length. Reports every failure as an `error` event of the socket. */
 export function connectToPath(path: string, onread?: OnReadOpts): Socket {
   try {
     return withShortPath(path, (short) => connect({ path: short, ...(onread && { onread }) }));

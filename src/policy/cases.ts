@@ -1,4 +1,4 @@
-/** Test cases of a policy: URLs with what is known about them, and the verdict that they must get. */
+/** Test cases of a policy: URLs with stated evidence, and the verdicts that they must get. */
 import { parseUrl } from '../domain/canonical-url.ts';
 import { parseTarget } from '../domain/target.ts';
 import type { PagegateError } from '../errors.ts';
@@ -28,12 +28,12 @@ export interface PolicyCase {
 
 export interface CaseResult {
   readonly case: PolicyCase;
-  /** undefined where the value or the method is refused: answered with 400. */
+  /** undefined if the value or the method is refused: the endpoint answers with 400. */
   readonly verdict: Verdict | undefined;
   readonly passed: boolean;
 }
 
-/** What somebody says is known about a domain, in place of an index. */
+/** Evidence about a domain that the caller states instead of an index. */
 export interface Stated {
   readonly found?: boolean | undefined;
   readonly parentFound?: boolean | undefined;
@@ -41,7 +41,7 @@ export interface Stated {
   readonly filteringCategories?: readonly string[] | undefined;
 }
 
-/** Evidence as it is stated; its pages are spelled as a build would have stored them. */
+/** Returns the stated evidence, with the URLs of pages in the spelling that a build would store. */
 export function statedEvidence({ found, parentFound, pages = [], filteringCategories = [] }: Stated): Evidence {
   const stored = pages.map(({ type, url }) => ({ type, url: parseUrl(url)?.href ?? url }));
   return {
@@ -57,7 +57,7 @@ function caseEvidence({ found, parent_found, page_types = {}, filtering_categori
   return statedEvidence({ found, parentFound: parent_found, pages, filteringCategories: filtering_categories });
 }
 
-/** The verdict of a case under a policy; undefined where its value or its method is refused. */
+/** Returns the verdict of a case under a policy; undefined if its value or its method is refused. */
 export function judgeCase(policy: Policy, item: PolicyCase): Verdict | undefined {
   const { url, method = 'GET' } = item;
   const target = parseTarget(url);
@@ -65,24 +65,30 @@ export function judgeCase(policy: Policy, item: PolicyCase): Verdict | undefined
   return evaluate(policy, { url: target.url, method: method.toUpperCase() }, caseEvidence(item));
 }
 
-/** Evidence that no index gives would make a case pass or fail for nothing. @throws PagegateError policy_invalid, with the case at fault */
+/**
+ * Rejects cases with evidence that no index can give: their result would mean nothing.
+ *
+ * @throws PagegateError policy_invalid, with the invalid case
+ */
 export function assertCases({ document }: Policy, cases: readonly PolicyCase[]): void {
   const types = document.page_types.map(({ type }) => type);
   const categories = document.categories.map(({ name }) => name);
-  for (const [at, { url, page_types = {}, filtering_categories: some = [] }] of cases.entries()) {
+  for (const [at, { url, page_types = {}, filtering_categories: named = [] }] of cases.entries()) {
     const wrong = (what: string): PagegateError => invalidPolicy(url, `The case [${at}] (${url}) ${what}.`);
     for (const [type, page] of Object.entries(page_types)) {
       if (!types.includes(type))
         throw wrong(`names the page type "${type}", which does not exist${didYouMean(type, types)}`);
       if (parseUrl(page) === undefined) throw wrong(`has the page "${page}", which is not a URL with its scheme`);
     }
-    const other = some.find((name) => !categories.includes(name));
-    if (other !== undefined)
-      throw wrong(`names the category "${other}", which the taxonomy does not have${didYouMean(other, categories)}`);
+    const unknown = named.find((name) => !categories.includes(name));
+    if (unknown !== undefined)
+      throw wrong(
+        `names the category "${unknown}", which the taxonomy does not have${didYouMean(unknown, categories)}`,
+      );
   }
 }
 
-/** @throws PagegateError policy_invalid, for evidence that no index gives */
+/** Judges every case and compares the result with the expected one. @throws PagegateError policy_invalid, for evidence that no index can give */
 export function runCases(policy: Policy, cases: readonly PolicyCase[]): CaseResult[] {
   assertCases(policy, cases);
   return cases.map((item) => {

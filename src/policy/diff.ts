@@ -1,4 +1,4 @@
-/** What differs between two policies, entry by entry. */
+/** Compares two policies, entry by entry. */
 import type { PolicyDocument } from './documents.ts';
 
 export type ChangeKind = 'added' | 'removed' | 'changed';
@@ -7,13 +7,13 @@ export interface PolicyChange {
   readonly kind: ChangeKind;
   readonly part: string;
   readonly id: string;
-  /** For a change: the fields that differ, old and new. */
+  /** For a changed entry: the fields that differ, with old and new value. */
   readonly fields: readonly { readonly name: string; readonly before: unknown; readonly after: unknown }[];
 }
 
 type Entries = ReadonlyMap<string, object>;
 
-/** What a licensee's file can change. */
+/** The parts of a policy that a licensee's file can change. */
 type Part = Exclude<
   keyof PolicyDocument,
   'categories' | 'lookalikes' | 'ignored_query_names' | 'identifying_lists' | 'warnings'
@@ -36,7 +36,7 @@ function parts(document: PolicyDocument): Record<Part, Entries> {
   };
 }
 
-/** The changes that lead from one policy to another, part by part. */
+/** Returns the changes from one policy to another, part by part. */
 export function diffPolicies(before: PolicyDocument, after: PolicyDocument): PolicyChange[] {
   const left = parts(before);
   const right = parts(after);
@@ -57,7 +57,7 @@ function diffEntries(part: string, before: Entries, after: Entries): PolicyChang
   return changes;
 }
 
-/** The fields in which two entries differ. */
+/** Returns the fields in which two entries differ. */
 export function diffFields(before: object, after: object): PolicyChange['fields'] {
   const [left, right] = [new Map(Object.entries(before)), new Map(Object.entries(after))];
   return [...new Set([...left.keys(), ...right.keys()])]

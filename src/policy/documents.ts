@@ -1,4 +1,4 @@
-/** The policy as people write it: the shapes of the files in `data/policy` and of a licensee's own file. */
+/** The policy as people write it: the types of the files in `data/policy` and of a licensee's policy file. */
 import { PagegateError } from '../errors.ts';
 import type { FilteringCategory } from '../record/taxonomy.ts';
 import type { VerdictName } from '../record/vocabulary.ts';
@@ -7,18 +7,18 @@ import type { ContextName } from './words/word-contexts.ts';
 export interface HostEntry {
   readonly id: string;
   readonly group?: string;
-  /** `example.com` matches the host and everything below it, `=example.com` the host alone, `*.example.com` what is below it. */
+  /** `example.com` matches the host and its subdomains, `=example.com` only the host, `*.example.com` only its subdomains. */
   readonly host: string;
   /**
-   * Only at or below one of these paths, in lower case; nearer entries for the same host may have others. `*` is any segment, and at the
-   * end of a segment its rest.
+   * Path prefixes in lower case: the entry applies only at or below one of them. A more specific entry for the same host takes precedence.
+   * `*` matches any segment; at the end of a segment (`/a*`) it matches the rest of that segment.
    */
   readonly paths?: readonly string[];
-  /** Reads do not count where host and path announce one of these, or what is more so (`/legal/…`). */
+  /** The entry does not apply to reads if host and path announce one of these contexts, or one later in `CONTEXT` (`/legal/…`). */
   readonly not_in?: readonly ContextName[];
-  /** One verdict for every method … */
+  /** The verdict for every method. */
   readonly verdict?: 'deny' | 'flag';
-  /** … or one for reads and one for writes. */
+  /** Instead of `verdict`: one verdict for reads and one for writes. */
   readonly reads?: 'deny' | 'flag';
   readonly writes?: 'deny' | 'flag';
   readonly note: string;
@@ -34,36 +34,37 @@ export interface SecretToken {
 
 export type SecretForm = 'telegram' | 'discord' | 'card' | 'iban';
 
-/** One way in which a pattern rule can match; every field that is given must hold. */
+/** One way for a pattern rule to match. Every field that is set must hold. */
 export interface Condition {
-  /** Token list that a whole path segment is in. */
+  /** Token list that must contain a whole path segment. */
   readonly segment?: string;
   /**
-   * `before_id`: right before a number, a key or an e-mail address that ends the path, or several of them; `after_id`: the last segment,
-   * right behind a number or a key; `part`: the first or the last word of a program's name that ends the path; `only`: the one segment of the path.
+   * Position of the segment. `before_id`: right before one or more numbers, keys or e-mail addresses that end the path. `after_id`: the
+   * last segment, right after a number or a key. `part`: the first or last word of a program's name that ends the path (`deleteItem.do`).
+   * `only`: the only segment of the path.
    */
   readonly at?: 'any' | 'first' | 'last' | 'before_id' | 'after_id' | 'part' | 'only';
-  /** Token list that another segment is in as well. */
+  /** Token list that must contain another segment. */
   readonly also?: string;
-  /** Contexts in which the condition does not count, beside titles and source files. */
+  /** Contexts in which the condition does not apply, in addition to titles and source files. */
   readonly not_in?: readonly ContextName[];
-  /** Of titles (`/wiki/…`) and source files (`/blob/main/…`), which say nothing about a page's purpose, those in which it does. */
+  /** Applies the condition even in titles (`/wiki/…`) or source files (`/blob/main/…`), whose words say nothing about a page's purpose. */
   readonly even_in?: readonly ContextName[];
-  /** Token list that the host's first label is in, below the registrable domain. */
+  /** Token list that must contain the host's first label, below the registrable domain. */
   readonly host_label?: string;
-  /** Only on the root, or its index file. */
+  /** The path must be the root or its index file. */
   readonly root?: boolean;
-  /** Token list that the last segment is in, extension included. */
+  /** Token list that must contain the last segment, including its extension. */
   readonly file?: string;
-  /** Token list that the extension of the last segment is in. */
+  /** Token list that must contain the extension of the last segment. */
   readonly extension?: string;
-  /** Token lists that name and value of one query parameter are in. */
+  /** Token lists that must contain the name and the value of one query parameter. */
   readonly query_name?: string;
   readonly query_value?: string;
-  /** Token list that the name of a query parameter is in, whatever its value; beside a segment one with a value. */
+  /** Token list that must contain the name of a query parameter. The value does not matter; together with `segment` it must not be empty. */
   readonly query_flag?: string;
   readonly min_value_length?: number;
-  /** Not where the value is a date: of a stay `checkout` is the last day. */
+  /** The condition does not match if the value is a date: in a hotel booking, `checkout` is the last day. */
   readonly but_dates?: boolean;
 }
 
@@ -74,7 +75,7 @@ export interface RuleEntry {
   readonly note: string;
   readonly check?: string;
   readonly when?: readonly Condition[];
-  /** Parameters of the check; which ones it takes, the schema says. */
+  /** Parameters of the check. The schema defines which check takes which. */
   readonly allowed?: readonly (string | number)[];
   readonly methods?: readonly string[];
   readonly spelling?: readonly string[];
@@ -86,15 +87,15 @@ export interface RuleEntry {
   readonly excusable?: boolean;
   readonly single_label?: boolean;
   readonly suffixes?: readonly string[];
-  /** Whether names count whose last label is on no list of public suffixes, where the host is not classified. */
+  /** Whether the check also matches unclassified hosts whose name has no known public suffix. */
   readonly unlisted?: boolean;
-  /** Suffixes that are on the list and used for names of inside networks: as if they were on none. */
+  /** Public suffixes that internal networks use as well. They are treated as if they were not on the public suffix list. */
   readonly inside_suffixes?: readonly string[];
   readonly schemes?: readonly string[];
   readonly tokens?: readonly SecretToken[];
-  /** Credentials that are known by their form or a check digit. */
+  /** Credentials that are recognized by their form or a check digit. */
   readonly forms?: readonly SecretForm[];
-  /** Groups of host entries whose names are worth imitating. */
+  /** Groups of host entries whose names attackers imitate. */
   readonly groups?: readonly string[];
   readonly relays?: string;
   readonly threats?: boolean;
@@ -117,15 +118,15 @@ export interface PageTypeEntry {
 
 export interface TokenList {
   readonly meaning: string;
-  /** Phrases by language code. Case, accents, separators and file extensions do not count. */
+  /** Phrases by language code. Case, accents, separators and file extensions are ignored. */
   readonly phrases: Readonly<Record<string, readonly string[]>>;
   /** Phrases of two parts: each of `first` followed by each of `then`. */
   readonly compounds?: readonly { readonly first: readonly string[]; readonly then: readonly string[] }[];
-  /** Whether a licensee added it: what ships still reads its words in every way that it did. */
+  /** Set for a list that a licensee added. A word only in such lists is still interpreted in every way that the shipped policy does. */
   readonly added?: true;
 }
 
-/** Every phrase of a list: those that are written out, and the compounds. */
+/** Yields every phrase of a list, including its compounds. */
 export function* phrasesOf({ phrases, compounds = [] }: TokenList): IterableIterator<string> {
   for (const some of Object.values(phrases)) yield* some;
   for (const { first, then } of compounds) for (const start of first) for (const end of then) yield `${start} ${end}`;
@@ -135,7 +136,7 @@ export type DefaultId = 'classified_read' | 'unclassified_subdomain' | 'unclassi
 
 export interface DefaultEntry {
   readonly id: DefaultId;
-  /** Absent where the profile decides. */
+  /** Absent if the profile decides. */
   readonly verdict?: VerdictName;
   readonly note: string;
 }
@@ -148,13 +149,13 @@ export interface Profile {
 }
 
 /**
- * What stands where on some hosts, by templates of paths: `*` is any segment, `@` a name that no rule asks for, `{}` at the end the
- * segment that is meant, `**` all that follow.
+ * What the paths of some hosts contain, as path templates. `*` is any segment, `@` a name that no rule looks at, `{}` at the end the
+ * described segment, `**` all following segments.
  */
 export interface PlaceEntry {
-  /** As in {@link HostEntry}. */
+  /** Hosts as in {@link HostEntry}. */
   readonly hosts: readonly string[];
-  /** First segments that are pages of the host, in lower case: every other first segment is the name of an owner, `@` in a template. */
+  /** First segments, in lower case, that are pages of the host itself. Every other first segment is the name of an owner (`@` in a template). */
   readonly own?: readonly string[];
   readonly documentation?: readonly string[];
   readonly topic?: readonly string[];
@@ -162,31 +163,31 @@ export interface PlaceEntry {
   readonly source?: readonly string[];
 }
 
-/** A place that the licensee allows by name, the only way a write is ever allowed. */
+/** A place that the licensee explicitly allows. This is the only way to allow a write. */
 export interface AllowEntry {
   readonly id: string;
-  /** `api.example.com` is that host, `*.example.com` every host below. */
+  /** `api.example.com` matches only that host, `*.example.com` all its subdomains. */
   readonly host: string;
-  /** Path prefix, on a segment boundary; `/` is the whole host. */
+  /** Path prefix on a segment boundary; `/` is the whole host. */
   readonly path: string;
   readonly methods: readonly string[];
   readonly note?: string;
 }
 
-/** A host that the licensee excuses from one guard rule. */
+/** A host that the licensee exempts from one guard rule. */
 export interface ExcuseEntry {
   readonly rule: string;
-  /** `api.example.com` is that host, `*.example.com` every host below. */
+  /** `api.example.com` matches only that host, `*.example.com` all its subdomains. */
   readonly host: string;
   readonly port?: number;
   readonly note?: string;
 }
 
-/** What looks like what: Unicode's confusable characters, and those that identifiers may have. */
+/** Unicode's confusable characters, and the characters that identifiers may contain. */
 export interface LookalikeData {
-  /** ASCII characters → the characters that look like them, one after the other. */
+  /** For each ASCII character, a string of the characters that look like it. */
   readonly confusables: Readonly<Record<string, string>>;
-  /** Code points that identifiers may have, as ranges `first[-last]` in hexadecimal, separated by blanks. */
+  /** Code points that identifiers may contain, as hexadecimal ranges `first[-last]` separated by spaces. */
   readonly allowed: string;
 }
 
@@ -195,7 +196,7 @@ export interface AddressException {
   readonly note?: string;
 }
 
-/** A licensee's own file: what it adds to, changes in and takes away from the policy as shipped. */
+/** A licensee's policy file: what it adds to, changes in and removes from the shipped policy. */
 export interface LicenseeDocument {
   readonly format: 'pagegate-policy/1';
   readonly profile?: string;
@@ -221,17 +222,17 @@ export interface LicenseeDocument {
   readonly address_exceptions?: readonly AddressException[];
 }
 
-/** What ships, before any licensee's file. */
+/** The shipped policy, before a licensee's file is merged. */
 export interface ShippedPolicy {
   readonly hosts: readonly HostEntry[];
   readonly rules: readonly RuleEntry[];
   /** In vocabulary order. */
   readonly page_types: readonly PageTypeEntry[];
-  /** The web-filtering taxonomy, as far as rules ask for it. */
+  /** The fields of the web-filtering taxonomy that rules use. */
   readonly categories: readonly Pick<FilteringCategory, 'id' | 'name' | 'threat'>[];
-  /** Token list of the query parameters that say nothing about which page it is. */
+  /** Token list of the query parameters that do not identify a page. */
   readonly ignored_query_names: string;
-  /** Token lists whose words say what a page is for. */
+  /** Token lists whose words identify a page's purpose. */
   readonly identifying_lists: readonly string[];
   readonly tokens: Readonly<Record<string, TokenList>>;
   readonly places: readonly PlaceEntry[];
@@ -240,17 +241,17 @@ export interface ShippedPolicy {
   readonly profiles: readonly Profile[];
 }
 
-/** Everything that a policy is compiled from, the licensee's file already worked in. */
+/** Everything that a policy is compiled from, with the licensee's file merged. */
 export interface PolicyDocument extends Omit<ShippedPolicy, 'profiles'> {
   readonly profile: Profile;
   readonly allow: readonly AllowEntry[];
   readonly excuses: readonly ExcuseEntry[];
   readonly address_exceptions: readonly AddressException[];
-  /** Things that are legal and that a person should know. */
+  /** Valid settings that a person should know about. */
   readonly warnings: readonly string[];
 }
 
-/** What is thrown for an entry that cannot be compiled. */
+/** Creates the error for an entry that cannot be compiled. */
 export function invalidPolicy(id: string, what: string): PagegateError {
   return new PagegateError('policy_invalid', what, { id });
 }

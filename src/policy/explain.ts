@@ -1,4 +1,4 @@
-/** What every layer said about a URL, in order, and which of them decided. */
+/** Explains a verdict: the result of every layer, in order, and which layer decided. */
 import { counted } from '../counted.ts';
 import { evaluate } from './evaluate.ts';
 import { isFinal, LAYERS, type LayerStep } from './layers/order.ts';
@@ -9,13 +9,13 @@ import type { Evidence, Layer, Request, Verdict } from './types.ts';
 export interface ExplainStep {
   readonly step: LayerStep['step'];
   readonly layer: Layer;
-  /** Everything in this layer that matches, in its order; empty where nothing does. */
+  /** All matches in this layer, in the layer's order. */
   readonly matches: readonly Verdict[];
-  /** What the layer looked at or found, in words. */
+  /** A description of what the layer looked at or found. */
   readonly says: string;
-  /** Whether this layer's answer is the final one. */
+  /** Whether this layer gave the final verdict. */
   readonly decides: boolean;
-  /** Whether an earlier layer had ended the evaluation, so that this one was not asked. */
+  /** Whether the evaluation asked this layer; false if an earlier layer ended the evaluation. */
   readonly reached: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface Explanation {
   readonly steps: readonly ExplainStep[];
 }
 
-/** Asks every layer, also those that the evaluation does not reach. */
+/** Asks every layer, including those that the evaluation does not reach. */
 export function explain(policy: Policy, request: Request, evidence: Evidence): Explanation {
   const verdict = evaluate(policy, request, evidence);
   const subject = new Subject(request, evidence, policy.tokens);
@@ -32,7 +32,7 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
   let isDecided = false;
   const steps = LAYERS.map((layer) => {
     const matches: Verdict[] = [];
-    const said = layer.ask(policy, subject, matches);
+    const layerVerdict = layer.ask(policy, subject, matches);
     const decides = reached && !isDecided && matches.includes(verdict);
     const step = {
       step: layer.step,
@@ -42,7 +42,7 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
     };
     const result = { ...step, decides, reached };
     isDecided ||= decides;
-    if (said !== undefined && isFinal(layer, said)) reached = false;
+    if (layerVerdict !== undefined && isFinal(layer, layerVerdict)) reached = false;
     return result;
   });
   return { verdict, steps };
@@ -50,7 +50,7 @@ export function explain(policy: Policy, request: Request, evidence: Evidence): E
 
 type Describe = (policy: Policy, subject: Subject, matches: readonly Verdict[]) => string;
 
-/** What each layer looked at or found, in words. */
+/** Describes what each layer looked at or found. */
 const DESCRIBE: Readonly<Record<LayerStep['step'], Describe>> = {
   high_value_hosts: (_policy, { host }, [entry]) =>
     entry === undefined ? `${host} is not on the list` : `${host} is on the list as ${entry.id}`,

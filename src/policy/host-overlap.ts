@@ -1,4 +1,4 @@
-/** Host entries beside each other: which reaches what another one reaches. */
+/** Compares host entries: which entry covers what another one covers. */
 import type { HostEntry } from './documents.ts';
 import { HostMap, type HostReach, readPolicyHost } from './url/host-map.ts';
 import { foldPath, isAtPlace, placesMeet } from './url/paths.ts';
@@ -8,15 +8,16 @@ export interface PlacedHost {
   readonly entry: HostEntry;
   readonly host: string;
   readonly reach: HostReach;
-  /** Places at which alone it counts, folded; the root for the whole host. */
+  /** The folded paths that the entry is limited to; the root (`''`) for the whole host. */
   readonly places: readonly string[];
 }
 
 type Reach = Pick<PlacedHost, 'host' | 'reach'>;
 
-/** A kind of method, and what an entry says about it. */
+/** Reads or writes. */
 export interface MethodKind {
   readonly name: 'reads' | 'writes';
+  /** Returns the verdict of an entry for this kind of method. */
   of(entry: HostEntry): 'deny' | 'flag' | undefined;
 }
 
@@ -31,34 +32,35 @@ export function denies(entry: HostEntry, kind: MethodKind): boolean {
   return kind.of(entry) === 'deny';
 }
 
-/** Whether an entry counts everywhere on its host. */
+/** Whether an entry applies to its whole host. */
 export function isWholeHost({ paths, not_in }: HostEntry): boolean {
   return paths === undefined && not_in === undefined;
 }
 
-/** The places at which alone an entry counts, folded as the paths of URLs are; undefined for the whole host. */
+/** Returns the paths that an entry is limited to, folded like the paths of URLs; undefined for the whole host. */
 export function countingPaths({ paths }: HostEntry): readonly string[] | undefined {
   return paths?.map(foldPath);
 }
 
 /**
- * The contexts in which an entry counts for reads, as bits; undefined for all. A path that was listed by itself is meant, whatever it
- * announces; one that begins with any segment names none.
+ * Returns a bit mask of the contexts in which an entry applies to reads; undefined for all contexts. `not_in` is ignored if every path
+ * of the entry begins with a fixed segment: such a path was listed on purpose. A path like `/*` does not name one.
  */
 export function hostContexts({ paths, not_in }: HostEntry): number | undefined {
   if (not_in === undefined || paths?.every((path) => !path.startsWith('/*'))) return undefined;
   return countingContexts(not_in, []);
 }
 
-/** Whether an entry counts wherever on its hosts another one does, for a kind of method. */
+/** Whether the outer entry applies at every path and context of the inner one, for a kind of method. Ignores the hosts. */
 export function countsWherever(outer: HostEntry, inner: HostEntry, kind: MethodKind): boolean {
-  const tops = countingPaths(outer);
+  const places = countingPaths(outer);
   const paths = countingPaths(inner) ?? [''];
-  if (tops !== undefined && !paths.every((path) => tops.some((top) => isAtPlace(path, top)))) return false;
+  if (places !== undefined && !paths.every((path) => places.some((place) => isAtPlace(path, place)))) return false;
   const contexts = kind === READ ? hostContexts(outer) : undefined;
   return contexts === undefined || ((hostContexts(inner) ?? ~0) & ~contexts) === 0;
 }
 
+/** Returns the entries with their parsed hosts and paths. Skips entries whose host is not valid. */
 export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
   return entries.flatMap((entry) => {
     const read = readPolicyHost(entry.host);
@@ -66,7 +68,7 @@ export function placedHosts(entries: readonly HostEntry[]): PlacedHost[] {
   });
 }
 
-/** Entries of the same host and reach, together. Node.js 20, which compiles policies too, has no `Map.groupBy`. */
+/** Groups entries by host and reach. Node.js 20, which compiles policies too, has no `Map.groupBy`. */
 export function byHost<T extends Reach>(entries: Iterable<T>): Iterable<readonly [T, ...T[]]> {
   const lists = new Map<string, [T, ...T[]]>();
   for (const entry of entries) {
@@ -78,10 +80,10 @@ export function byHost<T extends Reach>(entries: Iterable<T>): Iterable<readonly
   return lists.values();
 }
 
-/** What several entries of the same host and reach say together. */
+/** A value that was computed from all entries of one host and reach. */
 export type OfHost<T> = Reach & { readonly value: T };
 
-/** What the entries of each host and reach say together, for {@link covering}. */
+/** Builds a map for {@link covering}: `together` computes one value from the entries of each host and reach. */
 export function hostIndex<T>(
   entries: readonly HostEntry[],
   together: (same: readonly PlacedHost[]) => T,
@@ -94,46 +96,46 @@ export function hostIndex<T>(
   return map;
 }
 
-/** Puts one more entry to those of the same host and reach, for {@link covering}. */
+/** Appends an entry to those of the same host and reach, in a map for {@link covering}. */
 export function addTo<T>(map: HostMap<OfHost<T[]>>, { host, reach }: Reach, entry: T): void {
-  const own: OfHost<T[]> = { host, reach, value: [] };
-  const same = map.add(host, reach, own) ?? own;
+  const added: OfHost<T[]> = { host, reach, value: [] };
+  const same = map.add(host, reach, added) ?? added;
   same.value.push(entry);
-  if (same !== own) map.add(host, reach, same);
+  if (same !== added) map.add(host, reach, same);
 }
 
-/** Entries of one host in the order in which they are asked: places are nearer than the whole host. */
+/** Sorts the entries of one host by precedence: entries with paths come before entries for the whole host. */
 export function nearestFirst(same: readonly PlacedHost[]): readonly PlacedHost[] {
   const places = same.filter(({ entry }) => entry.paths !== undefined);
   const whole = same.filter(({ entry }) => entry.paths === undefined);
   return [...places, ...whole];
 }
 
-/** What is said of hosts that hold all that an entry reaches, the nearest host first. */
+/** Returns the values of all hosts that include every host of an entry, the nearest first. */
 export function covering<T>(map: HostMap<OfHost<T>>, { host, reach }: Reach): readonly T[] {
-  // No entry names the host that stands here for all below.
+  // `*.host` stands for all subdomains: no entry has such a name.
   return map
     .all(reach === 'exact' ? host : `*.${host}`)
     .filter((outer) => reach !== 'suffix' || outer.reach !== 'below' || outer.host !== host)
     .map(({ value }) => value);
 }
 
-/** The entries that reach all that an entry reaches, the nearest host first. */
+/** Returns the entries that cover all hosts of an entry, the nearest host first. */
 export function coveringEntries(map: HostMap<OfHost<readonly PlacedHost[]>>, entry: Reach): readonly PlacedHost[] {
   const lists = covering(map, entry);
   return lists.length === 1 ? lists[0]! : lists.flat();
 }
 
-/** How near a place is: `*` does not count. The whole host, without a place, is the furthest. */
+/** Returns how specific a path is: its length without `*`; -1 for the whole host, which is the least specific. */
 export function nearness(place: string | undefined): number {
   return place === undefined ? -1 : place.replaceAll('*', '').length;
 }
 
-/** Whether an entry is asked before another one, which reaches its host, somewhere where both count. */
-export function isAskedBefore(one: PlacedHost, other: PlacedHost): boolean {
-  const isNearer = one.host !== other.host || (one.reach !== 'suffix' && other.reach === 'suffix');
+/** Whether the inner entry takes precedence over the outer one, which covers its host, at some path where both apply. */
+export function isAskedBefore(inner: PlacedHost, outer: PlacedHost): boolean {
+  const isNearer = inner.host !== outer.host || (inner.reach !== 'suffix' && outer.reach === 'suffix');
   const near = (entry: PlacedHost, place: string): number => nearness(entry.entry.paths && place);
-  return one.places.some((place) =>
-    other.places.some((top) => placesMeet(place, top) && (isNearer || near(one, place) > near(other, top))),
+  return inner.places.some((place) =>
+    outer.places.some((top) => placesMeet(place, top) && (isNearer || near(inner, place) > near(outer, top))),
   );
 }

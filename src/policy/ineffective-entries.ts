@@ -1,4 +1,4 @@
-/** Entries that can never match, because an earlier one stands in front of them: found without a single request. */
+/** Finds policy entries without effect, mostly because an earlier entry always matches first. Needs no requests. */
 
 import { parseUrl } from '../domain/canonical-url.ts';
 import { exceptionEffect } from './address-exceptions.ts';
@@ -26,15 +26,15 @@ import { isBelow, pathInUrl, withoutLastSlash } from './url/paths.ts';
 
 export interface PolicyFinding {
   readonly id: string;
-  /** The entry that stands in front, where it is one entry. */
+  /** The entry that takes precedence, if it is a single one. */
   readonly by?: string;
   readonly message: string;
 }
 
 /**
- * Everything in a policy that has no effect, entry by entry. A policy without findings can still be wrong: see `policy test`.
+ * Returns a finding for every entry of a policy that has no effect. A policy without findings can still be wrong: see `policy test`.
  *
- * @param shipped the policy without the licensee's file: of what it makes superfluous nothing is said.
+ * @param shipped the policy without the licensee's file. Its entries are not reported as shadowed.
  */
 export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
   const { document } = policy;
@@ -50,22 +50,22 @@ export function checkPolicy(policy: Policy, shipped?: Policy): PolicyFinding[] {
   ];
 }
 
-/** Host entries that change nothing: without one the next wider entry would say the same. */
+/** Finds host entries that change nothing: without them, the next wider entry would give the same verdicts. */
 function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
-  const says = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
+  const verdictsOf = (entry: HostEntry): string => `${READ.of(entry)} ${WRITE.of(entry)}`;
   const map = hostIndex(entries, (same) => {
     const all = same.map(({ entry }) => entry);
-    const parts = new Set(all.filter((entry) => !isWholeHost(entry)).map(says));
+    const parts = new Set(all.filter((entry) => !isWholeHost(entry)).map(verdictsOf));
     return { whole: all.find(isWholeHost), parts };
   });
   return placedHosts(entries).flatMap((placed) => {
     const inner = placed.entry;
     for (const { whole, parts } of covering(map, placed)) {
       if (whole === inner) continue;
-      // A part that says otherwise may stand between.
-      if (parts.size > 1 || (parts.size === 1 && !parts.has(says(inner)))) break;
+      // An entry with other verdicts for a part of the host may take precedence in between.
+      if (parts.size > 1 || (parts.size === 1 && !parts.has(verdictsOf(inner)))) break;
       if (whole === undefined) continue;
-      if (says(whole) !== says(inner)) break;
+      if (verdictsOf(whole) !== verdictsOf(inner)) break;
       const [id, by] = [inner.id, whole.id];
       return [{ id, by, message: `the host entry "${id}" changes nothing: "${by}" covers it with the same verdict` }];
     }
@@ -73,10 +73,10 @@ function shadowedHosts(entries: readonly HostEntry[]): PolicyFinding[] {
   });
 }
 
-/** Allow entries that no request gets to: their host, their path or their methods are denied before, or are not valid. */
+/** Finds allow entries that no request reaches, because host, path or methods are denied earlier or can never match. */
 function idleAllows(policy: Policy): PolicyFinding[] {
   const { document } = policy;
-  const hosts = hostIndex(document.hosts, saidOf);
+  const hosts = hostIndex(document.hosts, coverageOf);
   const seen = new HostMap<OfHost<AllowEntry[]>>();
   const findings: PolicyFinding[] = [];
   for (const entry of document.allow) {
@@ -93,12 +93,12 @@ function idleAllows(policy: Policy): PolicyFinding[] {
     const guard = denyingGuard(policy, host, 'GET');
     if (guard !== undefined) never(`the guard rule "${guard.id}" denies before it`, guard.id);
     if (path.includes('*')) never(`"${path}" is a prefix, in which "*" is a character like others`);
-    const asked = pathInUrl(path);
-    if (asked !== undefined && !isBelow(asked, withoutLastSlash(path)))
-      never(`in a URL "${path}" is the path "${asked}"`);
+    const inUrl = pathInUrl(path);
+    if (inUrl !== undefined && !isBelow(inUrl, withoutLastSlash(path)))
+      never(`in a URL "${path}" is the path "${inUrl}"`);
     for (const method of methods) {
-      const other = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
-      if (other !== undefined) never(`the guard rule "${other.id}" denies the method ${method}`, other.id);
+      const rule = guard === undefined ? denyingGuard(policy, host, method.toUpperCase()) : undefined;
+      if (rule !== undefined) never(`the guard rule "${rule.id}" denies the method ${method}`, rule.id);
     }
     const twins = covering(seen, read).map((others) => others.find((other) => allowsMore(other, entry)));
     const twin = twins.find((other) => other !== undefined);
@@ -111,55 +111,62 @@ function idleAllows(policy: Policy): PolicyFinding[] {
   return findings;
 }
 
-/** What the entries of one host and reach say about a kind of method. */
-interface Said {
-  /** What is said of the whole host. */
+/** How the entries of one host and reach cover a kind of method. */
+interface Coverage {
+  /** The entry for the whole host. */
   readonly whole: HostEntry | undefined;
-  /** Whether a part of it is not denied. */
+  /** Whether an entry for a part of the host does not deny. */
   readonly hasOpenPart: boolean;
 }
 
-function saidOf(same: readonly PlacedHost[]): (kind: MethodKind) => Said {
-  const of = (kind: MethodKind): Said => {
-    const said = same.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
+function coverageOf(same: readonly PlacedHost[]): (kind: MethodKind) => Coverage {
+  const of = (kind: MethodKind): Coverage => {
+    const entries = same.map(({ entry }) => entry).filter((entry) => kind.of(entry) !== undefined);
     return {
-      whole: said.find(isWholeHost),
-      hasOpenPart: said.some((entry) => !isWholeHost(entry) && !denies(entry, kind)),
+      whole: entries.find(isWholeHost),
+      hasOpenPart: entries.some((entry) => !isWholeHost(entry) && !denies(entry, kind)),
     };
   };
   const [reads, writes] = [of(READ), of(WRITE)];
   return (kind) => (kind === READ ? reads : writes);
 }
 
-/** The host entry that denies all the methods everywhere on a host, of what is said of those that reach it, the nearest first. */
-function denyingHost(nearest: readonly ReturnType<typeof saidOf>[], methods: readonly string[]): HostEntry | undefined {
+/**
+ * Returns the host entry that denies all the methods everywhere on a host.
+ *
+ * @param nearest coverage of the hosts that contain it, the nearest first
+ */
+function denyingHost(
+  nearest: readonly ReturnType<typeof coverageOf>[],
+  methods: readonly string[],
+): HostEntry | undefined {
   const kinds = new Set(methods.map((method) => methodKind(method.toUpperCase())));
   let denying: HostEntry | undefined;
   for (const kind of kinds) {
-    const said = nearest.map((of) => of(kind));
-    const { whole, hasOpenPart = false } = said.find((one) => one.hasOpenPart || one.whole !== undefined) ?? {};
+    const coverages = nearest.map((of) => of(kind));
+    const { whole, hasOpenPart = false } = coverages.find((one) => one.hasOpenPart || one.whole !== undefined) ?? {};
     if (whole === undefined || hasOpenPart || !denies(whole, kind)) return undefined;
     denying ??= whole;
   }
   return denying;
 }
 
-/** Whether one allow entry has the path and the methods of another. */
+/** Whether the path and the methods of the outer allow entry include those of the inner one. */
 function allowsMore(outer: AllowEntry, inner: AllowEntry): boolean {
   if (!isBelow(inner.path, withoutLastSlash(outer.path))) return false;
   const methods = new Set(outer.methods.map((method) => method.toUpperCase()));
   return inner.methods.every((method) => methods.has(method.toUpperCase()));
 }
 
-/** The guard rule that denies a method everywhere on a host. */
+/** Returns the verdict of the guard rule that denies a method everywhere on a host; undefined if there is no such rule. */
 function denyingGuard(policy: Policy, host: string, method: string): Verdict | undefined {
   const url = parseUrl(`https://${host}/`);
   if (url === undefined) return undefined;
-  const said = guardVerdict(policy, new Subject({ url, method }, NO_EVIDENCE, policy.tokens));
-  return said?.verdict === 'deny' ? said : undefined;
+  const verdict = guardVerdict(policy, new Subject({ url, method }, NO_EVIDENCE, policy.tokens));
+  return verdict?.verdict === 'deny' ? verdict : undefined;
 }
 
-/** Tokens of a flagging rule that a denying rule asks for in the same way, so that the flag is never given. */
+/** Finds tokens of a flagging rule that a denying rule matches at any position, so that the flag never applies. */
 function shadowedTokens(policy: Policy): PolicyFinding[] {
   const { document, tokens } = policy;
   const anywhere = new Map<number, string>();
@@ -180,41 +187,41 @@ function shadowedTokens(policy: Policy): PolicyFinding[] {
     if (rule.kind !== 'pattern' || rule.verdict !== 'flag' || lists.length === 0) continue;
     const shadowed: string[] = [];
     let by: string | undefined;
-    for (const { token, lists: own } of tokens.entries()) {
-      const before = own.find((list) => anywhere.has(list));
-      if (before === undefined || !own.some((list) => lists.includes(list))) continue;
+    for (const { token, lists: tokenLists } of tokens.entries()) {
+      const denied = tokenLists.find((list) => anywhere.has(list));
+      if (denied === undefined || !tokenLists.some((list) => lists.includes(list))) continue;
       shadowed.push(token);
-      by ??= anywhere.get(before);
+      by ??= anywhere.get(denied);
     }
     if (shadowed.length === 0 || by === undefined) continue;
-    const some = shadowed.slice(0, 5).join(', ');
+    const examples = shadowed.slice(0, 5).join(', ');
     findings.push({
       id: rule.id,
       by,
-      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${some}): "${by}" denies them`,
+      message: `the rule "${rule.id}" never flags ${shadowed.length} of its tokens (${examples}): "${by}" denies them`,
     });
   }
   return findings;
 }
 
-/** Token lists of the licensee's that no rule asks for. */
+/** Finds token lists of the licensee that no rule uses. */
 function unusedTokens({ tokens, rules }: PolicyDocument, shipped: PolicyDocument): PolicyFinding[] {
   const values = rules.flatMap((rule) => [rule, ...(rule.when ?? [])]).flatMap((part) => Object.values(part));
-  const asked = new Set<unknown>(values);
+  const used = new Set<unknown>(values);
   return Object.keys(tokens)
-    .filter((name) => !Object.hasOwn(shipped.tokens, name) && !asked.has(name))
+    .filter((name) => !Object.hasOwn(shipped.tokens, name) && !used.has(name))
     .map((name) => ({ id: name, message: `the token list "${name}" is asked for by no rule: name it in a condition` }));
 }
 
-/** Rules that cannot match as they are written, and categories that nobody is in. */
+/** Finds rules that name unknown groups or categories, or no category at all. */
 function idleRules(document: PolicyDocument, hosts: readonly HostEntry[]): PolicyFinding[] {
   const known = new Set(document.categories.flatMap((category) => [category.id, category.name]));
-  // A group may be switched off: its name is right all the same.
+  // The name of a disabled group is still valid.
   const groups = new Set(hosts.map(({ group }) => group));
   return document.rules.flatMap((rule) => {
-    const strange = (rule.groups ?? []).filter((name) => !groups.has(name));
-    if (strange.length > 0)
-      return [{ id: rule.id, message: `the rule "${rule.id}" names groups that no host is in: ${strange.join(', ')}` }];
+    const unknown = (rule.groups ?? []).filter((name) => !groups.has(name));
+    if (unknown.length > 0)
+      return [{ id: rule.id, message: `the rule "${rule.id}" names groups that no host is in: ${unknown.join(', ')}` }];
     if (rule.check !== 'category') return [];
     const categories = rule.categories ?? [];
     const findings = categories
@@ -223,7 +230,7 @@ function idleRules(document: PolicyDocument, hosts: readonly HostEntry[]): Polic
         id: rule.id,
         message: `the rule "${rule.id}" names the category "${name}", which the taxonomy does not have`,
       }));
-    // As shipped category_flag waits for the licensee's list.
+    // The shipped rule category_flag has no categories: the licensee adds them.
     if (rule.threats !== true && categories.length === 0 && rule.id !== 'category_flag') {
       findings.push({ id: rule.id, message: `the rule "${rule.id}" names no category, so it never matches` });
     }
@@ -231,30 +238,31 @@ function idleRules(document: PolicyDocument, hosts: readonly HostEntry[]): Polic
   });
 }
 
-/** Excuses that lift nothing: of a host that the rule never holds for, or that something else denies or excuses as well. */
+/** Finds excuses without effect: the rule never matches the host, or another entry denies or excuses it anyway. */
 function idleExcuses({ document, guards, tokens }: Policy): PolicyFinding[] {
-  const hosts = hostIndex(document.hosts, saidOf);
+  const hosts = hostIndex(document.hosts, coverageOf);
   const rules = new Map(document.rules.map((rule) => [rule.id, rule]));
   const seen = new Map<string, HostMap<OfHost<ExcuseEntry[]>>>();
-  const idle = (excuse: ExcuseEntry, reads: OfHost<unknown>): Omit<PolicyFinding, 'id'> | undefined => {
+  const idle = (excuse: ExcuseEntry, target: OfHost<unknown>): Omit<PolicyFinding, 'id'> | undefined => {
     const { rule: id, port } = excuse;
-    const denying = denyingHost(covering(hosts, reads), ['GET', 'POST']);
+    const denying = denyingHost(covering(hosts, target), ['GET', 'POST']);
     if (denying !== undefined) return { by: denying.id, message: `the host entry "${denying.id}" denies before it` };
     const rule = rules.get(id)!;
     if (rule.check === 'port' && port !== undefined && rule.allowed?.includes(port) === true)
       return { message: `the rule "${id}" allows the port ${port} everywhere` };
     const guard = guards.find(({ verdict }) => verdict.id === id)!;
-    const holds = ({ host }: Pick<OfHost<unknown>, 'host'>): boolean => {
+    const matches = ({ host }: Pick<OfHost<unknown>, 'host'>): boolean => {
       const url = parseUrl(`https://${host}/`);
       return url === undefined || guard.check(new Subject({ url, method: 'GET' }, NO_EVIDENCE, tokens));
     };
-    if (isOfHosts(rule, reads) && !holds(reads)) return { message: `the rule "${id}" does not ${rule.verdict} it` };
+    if (isDecidedByHost(rule, target) && !matches(target))
+      return { message: `the rule "${id}" does not ${rule.verdict} it` };
     const map = seen.get(id) ?? new HostMap();
     seen.set(id, map);
-    const wider = covering(map, reads)
+    const wider = covering(map, target)
       .flat()
       .find((other) => other.port === undefined || other.port === port);
-    addTo(map, reads, excuse);
+    addTo(map, target, excuse);
     return wider === undefined ? undefined : { message: `the one for ${wider.host} excuses it` };
   };
   return document.excuses.flatMap((excuse) => {
@@ -266,7 +274,7 @@ function idleExcuses({ document, guards, tokens }: Policy): PolicyFinding[] {
   });
 }
 
-/** Checks that look at nothing but the host, and at all of it. */
+/** Checks that depend only on the host. */
 const HOST_CHECKS: ReadonlySet<string> = new Set([
   'address',
   'host_name',
@@ -276,13 +284,16 @@ const HOST_CHECKS: ReadonlySet<string> = new Set([
   'idn_confusable',
 ]);
 
-/** Whether one host tells if a rule holds for those that an excuse names: of what is below a host only what the names end with is known. */
-function isOfHosts({ check = '', suffixes = [] }: RuleEntry, { host, reach }: OfHost<unknown>): boolean {
+/**
+ * Whether testing one host is enough to know if a rule matches the hosts of an excuse. For an excuse of subdomains, only the end of their
+ * names is known.
+ */
+function isDecidedByHost({ check = '', suffixes = [] }: RuleEntry, { host, reach }: OfHost<unknown>): boolean {
   if (reach === 'exact') return HOST_CHECKS.has(check);
   return check === 'host_name' && !suffixes.some((suffix) => suffix.endsWith(`.${host}`));
 }
 
-/** Address exceptions outside everything that a guard denies, or inside what no exception excuses. */
+/** Finds address exceptions outside every range that a guard rule denies, or inside a range that cannot be excused. */
 function idleExceptions(document: PolicyDocument): PolicyFinding[] {
   return document.address_exceptions.flatMap(({ cidr }) => {
     const { rules, isFixed } = exceptionEffect(cidr, document.rules);

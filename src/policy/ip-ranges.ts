@@ -1,4 +1,4 @@
-/** Addresses that a host is or spells, and the ranges that a policy names. */
+/** IP addresses of hosts, and the address ranges of a policy. */
 
 import {
   type Address,
@@ -10,7 +10,7 @@ import {
 } from '../network/address.ts';
 import { invalidPolicy } from './documents.ts';
 
-/** An address as it is written: one of IPv4 in the spelling of IPv6 is another one, and judged as such. */
+/** An address with the family in which it is written. An IPv4 address in IPv6 notation is an IPv6 address here, and judged as one. */
 export interface HostAddress {
   readonly family: 4 | 6;
   readonly address: Address;
@@ -20,14 +20,14 @@ export interface Range extends Network {
   readonly text: string;
 }
 
-/** Reads an address in the canonical spelling of the URL standard, IPv6 in brackets or without. */
+/** Parses an address in the canonical spelling of the URL standard, IPv6 with or without brackets; undefined if it is not one. */
 export function readAddress(host: string): HostAddress | undefined {
   const text = withoutBrackets(host);
   const address = parseAddress(text);
   return address === undefined ? undefined : { family: text.includes(':') ? 6 : 4, address };
 }
 
-/** Reads `10.0.0.0/8`, `fc00::/7`, or a single address. @throws PagegateError policy_invalid */
+/** Parses `10.0.0.0/8`, `fc00::/7`, or a single address. @throws PagegateError policy_invalid */
 export function readRange(text: string): Range {
   const network = parseNetwork(text);
   if (network === undefined)
@@ -39,7 +39,7 @@ export function isInRange(range: Range, { family, address }: HostAddress): boole
   return range.family === family && isInNetwork(address, range);
 }
 
-/** Whether every address of `inner` is one of `outer`. */
+/** Whether every address of `inner` is in `outer`. */
 export function isRangeInRange(outer: Range, inner: Range): boolean {
   return outer.bits <= inner.bits && isInRange(outer, { family: inner.family, address: inner.base });
 }

@@ -1,4 +1,4 @@
-/** The policy's files: read, checked against their schemas, the licensee's own worked in, compiled. The one place with I/O. */
+/** Reads the policy files, validates them against their schemas, merges the licensee's file and compiles the result. All I/O of this module is here. */
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -26,29 +26,29 @@ import type {
 import { mergeLicensee } from './merge.ts';
 import { type Policy, policySteps } from './policy.ts';
 
-/** A policy file that is larger is refused. */
+/** Larger policy files are refused. */
 const FILE_MAX_BYTES = LIMITS.policyBytes.value;
 
 const SHIPPED_DIR = new URL('../../data/policy/', import.meta.url);
 const LOOKALIKES = new URL('../../data/unicode/lookalikes.json', import.meta.url);
 const SCHEMA_DIR = new URL('../../data/schema/', import.meta.url);
 
-/** A document that comes with the program. */
+/** A document that ships with the program. */
 type ShippedDocument = 'hosts' | 'rules' | 'words' | 'path-contents' | 'defaults';
 export type PolicySchema = ShippedDocument | 'licensee' | 'cases';
 
 export interface PolicyOptions {
-  /** The licensee's own file. */
+  /** The licensee's policy file. */
   readonly file?: string | undefined;
-  /** Whether the file is read this once: then it may be standard input. */
+  /** Whether the file is read only once, so that `-` may mean standard input. */
   readonly once?: boolean;
-  /** A profile as shipped (`strict`, `default`, `open`); stands above the one that the licensee's file names. */
+  /** A shipped profile (`strict`, `default`, `open`). Overrides the profile in the licensee's file. */
   readonly profile?: string | undefined;
 }
 
 /**
- * Loads and compiles the policy as shipped with the licensee's file worked in. What it throws must stop the start, or leave a running
- * server with the policy that it has.
+ * Loads the shipped policy, merges the licensee's file and compiles the result. On an error, the program must not start, and a running
+ * server must keep its policy.
  *
  * @throws PagegateError policy_missing, policy_invalid
  */
@@ -67,16 +67,16 @@ export function* loadPolicySteps({ file, once, profile }: PolicyOptions): Steps<
     yield;
     return yield* policySteps(document);
   } catch (error) {
-    // The profile of an option is in no file.
-    const isOwn = error instanceof PagegateError && file !== undefined && error.details['id'] !== profile;
-    if (!isOwn) throw error;
+    // A profile from an option is not in the file.
+    const isAboutFile = error instanceof PagegateError && file !== undefined && error.details['id'] !== profile;
+    if (!isAboutFile) throw error;
     throw new PagegateError(error.code, `${file}: ${error.what}`, error.details, { cause: error });
   }
 }
 
 type HostText = string | Pick<HostEntry, 'host' | 'paths' | 'not_in'>;
 
-/** Hosts as they ship: by group, each with where it was taken from. */
+/** A group of shipped hosts, listed by the source that names them. */
 interface HostGroup extends Pick<HostEntry, 'verdict' | 'reads' | 'writes' | 'not_in' | 'note'> {
   readonly id: string;
   readonly sources: readonly { readonly source: string; readonly hosts: readonly HostText[] }[];
@@ -88,7 +88,7 @@ interface RulesFile {
   readonly rules: readonly RuleEntry[];
 }
 
-/** What comes with the program is not checked against its schemas, which would take half of a start: a test does. */
+/** Reads the shipped documents. A test checks them against their schemas; doing it here would take half of the startup time. */
 function readShipped(): ShippedPolicy {
   const read = <T>(name: ShippedDocument): T => JSON.parse(readFileSync(new URL(`${name}.json`, SHIPPED_DIR), 'utf8'));
   const { rules, ignored_query_names, identifying_lists } = read<RulesFile>('rules');
@@ -108,17 +108,17 @@ function readShipped(): ShippedPolicy {
   };
 }
 
-/** The entries of a group; the id of each is its host, and what is fixed of the first of its paths. */
+/** Returns the host entries of a group. The id of an entry is its host plus the first of its paths up to the first `*` segment. */
 function hostsOf({ id: group, sources, ...common }: HostGroup): HostEntry[] {
   return sources
     .flatMap(({ hosts }) => hosts)
     .map((text) => {
-      const own = typeof text === 'string' ? { host: text } : text;
+      const fields = typeof text === 'string' ? { host: text } : text;
       return {
-        id: own.host.replace(/^(?:=|\*\.)/, '') + (own.paths?.[0]?.replace(/\/[^/]*\*.*$/, '') ?? ''),
+        id: fields.host.replace(/^(?:=|\*\.)/, '') + (fields.paths?.[0]?.replace(/\/[^/]*\*.*$/, '') ?? ''),
         group,
         ...common,
-        ...own,
+        ...fields,
       };
     });
 }
@@ -129,9 +129,9 @@ function readLookalikes(): LookalikeData {
 }
 
 /**
- * Reads a JSON file and checks it against one of the policy's schemas.
+ * Reads a JSON file and validates it against one of the policy's schemas.
  *
- * @param stdin whether the path `-` is standard input.
+ * @param stdin whether the path `-` means standard input.
  * @throws PagegateError policy_missing, policy_invalid
  */
 export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin = false): T {
@@ -144,10 +144,10 @@ export function readDocument<T>(file: string | URL, schema: PolicySchema, stdin 
 
 let validator: Ajv2020 | undefined;
 
-/** Checks a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
+/** Validates a value against one of the policy's schemas. @throws PagegateError policy_invalid, with the first problems */
 function assertSchema(value: unknown, schema: PolicySchema, name: string): void {
   if (validator === undefined) {
-    // Loaded here, because a worker without a policy of the licensee's own needs none.
+    // Loaded on demand: without a licensee's file, a worker does not need Ajv.
     const { Ajv2020: Validator } = createRequire(import.meta.url)(
       'ajv/dist/2020.js',
     ) as typeof import('ajv/dist/2020.js');
@@ -170,7 +170,7 @@ function assertSchema(value: unknown, schema: PolicySchema, name: string): void 
   throw new PagegateError('policy_invalid', `${name}: ${problems.join('; ')}.`, { file: name });
 }
 
-/** The problems without those of single alternatives, of which one would do. */
+/** Removes the errors inside single alternatives of an `anyOf`: the error of the `anyOf` itself remains. */
 function withoutAlternatives(errors: readonly ErrorObject[]): ErrorObject[] {
   const places = errors.filter(({ keyword }) => keyword === 'anyOf').map(({ schemaPath }) => `${schemaPath}/`);
   return errors.filter(({ schemaPath }) => !places.some((place) => schemaPath.startsWith(place)));
@@ -185,15 +185,15 @@ function problemOf(error: ErrorObject, value: unknown): string {
   return `${describePlace(pointer)}${idAt(value, pointer)} ${describeSchemaError(error)}`;
 }
 
-/** The id of the entry that a JSON pointer leads into, for the reader of an error. */
+/** Returns the id of the innermost entry that contains a JSON pointer, as a suffix for an error message; empty if there is no id. */
 function idAt(value: unknown, pointer: string): string {
-  let at = value;
+  let node = value;
   let id: string | undefined;
   for (const step of pointer.split('/').slice(1)) {
-    if (typeof at !== 'object' || at === null) break;
-    at = (at as Record<string, unknown>)[step.replaceAll('~1', '/').replaceAll('~0', '~')];
-    const own = (at as { id?: unknown } | undefined)?.id;
-    if (typeof own === 'string') id = own;
+    if (typeof node !== 'object' || node === null) break;
+    node = (node as Record<string, unknown>)[step.replaceAll('~1', '/').replaceAll('~0', '~')];
+    const nodeId = (node as { id?: unknown } | undefined)?.id;
+    if (typeof nodeId === 'string') id = nodeId;
   }
   return id === undefined ? '' : ` (id "${id}")`;
 }

@@ -1,4 +1,4 @@
-/** The policy as shipped and a licensee's own file, made into one document. Pure. */
+/** Merges the shipped policy and a licensee's policy file into one document. Pure. */
 import type { PagegateError } from '../errors.ts';
 import { didYouMean } from '../json/did-you-mean.ts';
 import {
@@ -18,26 +18,30 @@ import { nameEnd, staticDot } from './url/segments.ts';
 import { licenseeWarnings } from './warnings.ts';
 import { TOKEN_MAX_LENGTH, tokenOf } from './words/tokens.ts';
 
-/** Adds, overrides by id, disables. @throws PagegateError policy_invalid, where the licensee's file names what does not exist */
+/**
+ * Applies the additions, overrides and removals of the licensee's file.
+ *
+ * @throws PagegateError policy_invalid, for example if the licensee's file names an id that does not exist
+ */
 export function mergeLicensee(
   shipped: ShippedPolicy,
   licensee: LicenseeDocument | undefined,
   profileName: string | undefined,
 ): PolicyDocument {
-  const own = licensee ?? { format: 'pagegate-policy/1' };
-  assertPlaces(own);
-  assertPhrases(own);
-  assertNotBoth(own);
-  const profile = chooseProfile(shipped.profiles, own, profileName);
-  const grouped = overrideGroups([...shipped.hosts, ...(own.add?.hosts ?? [])], own.override?.groups);
-  const allHosts = override(grouped, own.override?.hosts, 'host');
-  const allRules = override([...shipped.rules, ...(own.add?.rules ?? [])], own.override?.rules, 'rule');
-  // What ships is as it should be: a test looks.
+  const changes = licensee ?? { format: 'pagegate-policy/1' };
+  assertPlaces(changes);
+  assertPhrases(changes);
+  assertNotBoth(changes);
+  const profile = chooseProfile(shipped.profiles, changes, profileName);
+  const grouped = overrideGroups([...shipped.hosts, ...(changes.add?.hosts ?? [])], changes.override?.groups);
+  const allHosts = override(grouped, changes.override?.hosts, 'host');
+  const allRules = override([...shipped.rules, ...(changes.add?.rules ?? [])], changes.override?.rules, 'rule');
+  // Shipped rules are already normalized: a test checks this.
   const rules = licensee === undefined ? allRules : allRules.map(normalizedRule);
-  const disabled = new Set(own.disable ?? []);
+  const disabled = new Set(changes.disable ?? []);
   assertKnown(disabled, allHosts, allRules);
   const tokens = { ...shipped.tokens };
-  for (const [name, list] of Object.entries(own.add?.tokens ?? {})) {
+  for (const [name, list] of Object.entries(changes.add?.tokens ?? {})) {
     if (Object.hasOwn(shipped.tokens, name))
       throw invalidPolicy(name, `The token list "${name}" ships; choose another name.`);
     tokens[name] = { ...list, added: true };
@@ -48,13 +52,13 @@ export function mergeLicensee(
     ...kept,
     hosts,
     rules: rules.filter((entry) => !disabled.has(entry.id)),
-    page_types: overridePageTypes(shipped.page_types, own),
+    page_types: overridePageTypes(shipped.page_types, changes),
     tokens,
-    places: [...shipped.places, ...(own.add?.places ?? [])],
+    places: [...shipped.places, ...(changes.add?.places ?? [])],
     profile,
-    allow: own.allow ?? [],
-    excuses: own.excuse ?? [],
-    address_exceptions: own.address_exceptions ?? [],
+    allow: changes.allow ?? [],
+    excuses: changes.excuse ?? [],
+    address_exceptions: changes.address_exceptions ?? [],
   };
   return {
     ...merged,
@@ -62,25 +66,25 @@ export function mergeLicensee(
   };
 }
 
-/** A place that no URL has would deny nothing, without a word. @throws PagegateError policy_invalid */
+/** Rejects paths that no URL can have: such an entry would silently deny nothing. @throws PagegateError policy_invalid */
 function assertPlaces({ add, override: { hosts: changed = {} } = {} }: LicenseeDocument): void {
   const places = [...(add?.hosts ?? []), ...Object.entries(changed).map(([id, { paths }]) => ({ id, paths }))];
   for (const { id, paths = [] } of places) {
     for (const path of paths) {
       if (/\*[^/]/.test(path))
         throw invalidPolicy(id, `In the path "${path}" of "${id}" a "*" must be a whole segment, or end one.`);
-      const asked = pathInUrl(path);
-      if (asked !== undefined && foldPath(asked) !== foldPath(path))
-        throw invalidPolicy(id, `The path "${path}" of "${id}" stands in no URL: there it is "${asked}".`);
+      const inUrl = pathInUrl(path);
+      if (inUrl !== undefined && foldPath(inUrl) !== foldPath(path))
+        throw invalidPolicy(id, `The path "${path}" of "${id}" stands in no URL: there it is "${inUrl}".`);
     }
   }
 }
 
-/** A phrase is one word of a path: one that no segment can be would never be met. @throws PagegateError policy_invalid */
+/** Rejects phrases that no path segment can equal: they would never match. @throws PagegateError policy_invalid */
 function assertPhrases({ add, override: { rules: changed = {} } = {} }: LicenseeDocument): void {
   const rules: readonly Partial<RuleEntry>[] = [...(add?.rules ?? []), ...Object.values(changed)];
   for (const [name, list] of Object.entries(add?.tokens ?? {})) {
-    const isName = isAskedOfNames(name, rules);
+    const isNameList = isUsedForNamesOnly(name, rules);
     for (const phrase of phrasesOf(list)) {
       const sign = /[/?#%*\\]/.exec(phrase)?.[0];
       if (sign !== undefined)
@@ -94,25 +98,28 @@ function assertPhrases({ add, override: { rules: changed = {} } = {} }: Licensee
           name,
           `The phrase "${phrase}" of "${name}" must have 1 to ${TOKEN_MAX_LENGTH} letters and digits.`,
         );
-      const met = isName ? withoutExtensions(phrase) : phrase;
-      if (met.length < phrase.length)
+      const compared = isNameList ? withoutExtensions(phrase) : phrase;
+      if (compared.length < phrase.length)
         throw invalidPolicy(
           name,
           `The phrase "${phrase}" of "${name}" is never met, because segments are compared without their extension: ` +
-            `write "${met}", or ask for "${name}" as a "file".`,
+            `write "${compared}", or ask for "${name}" as a "file".`,
         );
     }
   }
 }
 
-/** Whether rules ask for a list as names of segments alone: a file is its whole name, and a parameter has no extension. */
-function isAskedOfNames(list: string, rules: readonly Partial<RuleEntry>[]): boolean {
-  const asked = rules.flatMap(({ when = [] }) => when.flatMap((condition) => Object.entries(condition)));
-  const names = asked.filter(([, value]) => value === list).map(([name]) => name);
+/**
+ * Whether rules use a list only for names of segments, which are compared without their extension. A file is compared with its
+ * extension, and a parameter has none.
+ */
+function isUsedForNamesOnly(list: string, rules: readonly Partial<RuleEntry>[]): boolean {
+  const fields = rules.flatMap(({ when = [] }) => when.flatMap((condition) => Object.entries(condition)));
+  const names = fields.filter(([, value]) => value === list).map(([name]) => name);
   return names.length > 0 && names.every((name) => name === 'segment' || name === 'also');
 }
 
-/** A phrase without what no name of a segment ends with; the sign in front of a file of its own kind keeps an extension (`.env.example`). */
+/** Removes what the name of a segment never ends with. A phrase with a leading dot or underscore keeps its extension (`.env.example`). */
 function withoutExtensions(phrase: string): string {
   const end = nameEnd(phrase, 0, phrase.length);
   if (phrase[end] === '.' && end > 0 && tokenOf(phrase.slice(0, end)) !== tokenOf(phrase)) return phrase.slice(0, end);
@@ -120,7 +127,7 @@ function withoutExtensions(phrase: string): string {
   return dot > 0 ? phrase.slice(0, dot) : phrase;
 }
 
-/** @throws PagegateError policy_invalid, for what is switched off and changed at once */
+/** Rejects ids that are both disabled and overridden. @throws PagegateError policy_invalid */
 function assertNotBoth({
   disable = [],
   override: { hosts = {}, rules = {}, groups = {} } = {},
@@ -132,19 +139,19 @@ function assertNotBoth({
     throw invalidPolicy(id, `"disable" and "override" both name "${id}": remove it from one of them.`);
 }
 
-function chooseProfile(profiles: readonly Profile[], own: LicenseeDocument, name: string | undefined): Profile {
-  const wanted = name ?? own.profile ?? 'default';
+function chooseProfile(profiles: readonly Profile[], changes: LicenseeDocument, name: string | undefined): Profile {
+  const wanted = name ?? changes.profile ?? 'default';
   const profile = profiles.find((candidate) => candidate.name === wanted);
   if (profile === undefined) {
     const known = profiles.map((candidate) => candidate.name).join(', ');
     throw invalidPolicy(wanted, `There is no profile "${wanted}"; there are ${known}.`);
   }
-  // A profile that was asked for by name stands above the file's own settings.
+  // A profile that is named explicitly overrides the file's settings.
   if (name !== undefined) return profile;
   return {
     ...profile,
-    unclassified_read: own.unclassified_read ?? profile.unclassified_read,
-    unclassified_subdomain: own.unclassified_subdomain ?? profile.unclassified_subdomain,
+    unclassified_read: changes.unclassified_read ?? profile.unclassified_read,
+    unclassified_subdomain: changes.unclassified_subdomain ?? profile.unclassified_subdomain,
   };
 }
 
@@ -163,15 +170,15 @@ function override<T extends HostEntry | RuleEntry>(
   return merged;
 }
 
-/** A new verdict for every method replaces those for reads and writes that the entry had. */
+/** Applies an override to an entry. A new `verdict` for every method replaces the entry's `reads` and `writes`. */
 function withChange<T extends HostEntry | RuleEntry>(entry: T, change: Partial<T>): T {
   const merged: Record<string, unknown> = { ...entry, ...change };
-  const isOne = 'verdict' in change;
-  for (const name of ['reads', 'writes']) if (isOne && !(name in change)) delete merged[name];
+  const isForAllMethods = 'verdict' in change;
+  for (const name of ['reads', 'writes']) if (isForAllMethods && !(name in change)) delete merged[name];
   return merged as unknown as T;
 }
 
-/** Gives all hosts of a group other verdicts. */
+/** Applies verdict overrides to all hosts of a group. */
 function overrideGroups(
   hosts: readonly HostEntry[],
   changes: NonNullable<LicenseeDocument['override']>['groups'] = {},
@@ -194,8 +201,8 @@ function assertKnown(disabled: ReadonlySet<string>, hosts: readonly HostEntry[],
   }
 }
 
-function overridePageTypes(types: readonly PageTypeEntry[], own: LicenseeDocument): PageTypeEntry[] {
-  const changes = own.override?.page_types ?? {};
+function overridePageTypes(types: readonly PageTypeEntry[], licensee: LicenseeDocument): PageTypeEntry[] {
+  const changes = licensee.override?.page_types ?? {};
   for (const name of Object.keys(changes)) {
     const known = types.map(({ type }) => type);
     if (!known.includes(name)) throw unknown('"override" names the page type', name, known);

@@ -1,4 +1,4 @@
-/** A policy, compiled: tables and functions, made once at the start from the policy as data. Pure: a document is all that it takes. */
+/** Compiles a policy document into lookup tables and check functions, once at startup. Pure: the document is the only input. */
 import { createHash } from 'node:crypto';
 import { UNICODE_VERSION } from '../domain/host-key.ts';
 import { runAtOnce, type Steps } from '../steps.ts';
@@ -13,14 +13,14 @@ import { HostFilter, type HostMap } from './url/host-map.ts';
 import { TokenIndex } from './words/tokens.ts';
 
 /**
- * The version of the code that judges. Raise it with every change after which the same document can judge one URL differently: of what
- * is in this module, of how `domain` reads a URL, and of the pinned version of tldts, whose list of public suffixes counts. Two programs
- * with the same revision must give the same verdicts.
+ * The version of the code that computes verdicts. Raise it with every change that can give one URL another verdict under the same
+ * document: a change in this module, in how `domain` parses a URL, or of the pinned version of tldts, which holds the list of public
+ * suffixes. Two programs with the same policy revision must give the same verdicts.
  */
 export const POLICY_CODE_VERSION = 18;
 
 export interface Policy {
-  /** Twelve hexadecimal digits of the hash of everything that the verdicts depend on, but for the evidence. */
+  /** Twelve hexadecimal digits of a hash of everything that verdicts depend on, except the evidence. */
   readonly revision: string;
   readonly profile: string;
   readonly document: PolicyDocument;
@@ -35,12 +35,12 @@ export interface Policy {
   readonly warnings: readonly string[];
 }
 
-/** @throws PagegateError policy_invalid, with the entry at fault */
+/** @throws PagegateError policy_invalid, with the id of the invalid entry */
 export function compilePolicy(document: PolicyDocument): Policy {
   return runAtOnce(policySteps(document));
 }
 
-/** The steps of {@link compilePolicy}. @throws PagegateError policy_invalid, with the entry at fault */
+/** The steps of {@link compilePolicy}. @throws PagegateError policy_invalid, with the id of the invalid entry */
 export function* policySteps(document: PolicyDocument): Steps<Policy> {
   assertUniqueIds(document);
   yield;
@@ -72,7 +72,7 @@ export function* policySteps(document: PolicyDocument): Steps<Policy> {
   };
 }
 
-/** Of the document without its warnings, the code and the Unicode version: the same three give the same revision everywhere. */
+/** Hashes the document without its warnings, the code version and the Unicode version. The same three give the same revision on every host. */
 function revisionOf({ warnings: _warnings, ...document }: PolicyDocument): string {
   const text = JSON.stringify([POLICY_CODE_VERSION, UNICODE_VERSION, document]);
   return createHash('sha256').update(text).digest('hex').slice(0, 12);

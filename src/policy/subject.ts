@@ -1,4 +1,4 @@
-/** A request, and what is read of its URL: each part once, when a layer first asks for it. */
+/** A request and the parsed parts of its URL. Most parts are computed once, when a layer first needs them. */
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import { percentDecodeOnce } from '../domain/percent-decode.ts';
 import { plainText } from '../domain/plain-text.ts';
@@ -16,24 +16,24 @@ import type { TokenIndex } from './words/tokens.ts';
 export class Subject implements Request {
   readonly url: CanonicalUrl;
   readonly method: string;
-  /** GET and HEAD read; OPTIONS reads too, but is flagged by a rule of its own; everything else writes. */
+  /** True for GET, HEAD and OPTIONS, which a separate rule flags. Every other method is a write. */
   readonly isRead: boolean;
-  /** The host, without `www.` labels. */
+  /** The host without leading `www.` labels. */
   readonly host: string;
   readonly evidence: Evidence;
-  /** Whether the request is on a page verified as good to read, so that its path says no more; set by the layer that finds out. */
+  /** Whether the request is on a verified page whose type is allowed, so that its path needs no further rules. Set by the verified-page layer. */
   isOnReadablePage = false;
   readonly #tokens: TokenIndex;
   #paths: readonly string[] | undefined;
   #parameters: readonly Parameter[] | undefined;
-  #ownParameters: readonly Parameter[] | undefined;
+  #queryParameters: readonly Parameter[] | undefined;
   #listedParameters: readonly Parameter[] | undefined;
   #encodedTexts: readonly string[] | undefined;
   #plainPath: string | undefined;
   #decodedQuery: string | undefined;
   #mayLead: boolean | undefined;
 
-  /** @param tokens of the policy that is asked; what they remember of a path is used again */
+  /** @param tokens token index of the policy; it caches the segments of the last path */
   constructor({ url, method }: Request, evidence: Evidence, tokens: TokenIndex) {
     this.url = url;
     this.method = method;
@@ -43,38 +43,38 @@ export class Subject implements Request {
     this.#tokens = tokens;
   }
 
-  /** The address of the host; undefined for a domain. */
+  /** The IP address of the host; undefined for a domain. */
   get address(): HostAddress | undefined {
     return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);
   }
 
-  /** The decoded path, taken apart. What is answered holds until another path is. */
+  /** The segments of the decoded path. Valid until the token index parses another path. */
   get segments(): PathSegments {
     return this.#tokens.segments(this.url.decodedPath);
   }
 
-  /** The folded forms of the path, see {@link foldedPaths}. */
+  /** The folded forms of the path; see {@link foldedPaths}. */
   get paths(): readonly string[] {
     this.#paths ??= foldedPaths(this.url.decodedPath, this.url.queryMark);
     return this.#paths;
   }
 
-  /** Parameters of the query. */
-  get ownParameters(): readonly Parameter[] {
-    this.#ownParameters ??= parametersOf(this.url.query, this.#tokens);
-    return this.#ownParameters;
+  /** The parameters of the query. */
+  get queryParameters(): readonly Parameter[] {
+    this.#queryParameters ??= parametersOf(this.url.query, this.#tokens);
+    return this.#queryParameters;
   }
 
-  /** The same, and before them what stands in the path as a query. */
+  /** The parameters of a query inside the path (`/a%3Fpage=login`), then those of the query. */
   get parameters(): readonly Parameter[] {
     if (this.#parameters === undefined) {
       const inPath = parametersOf(queryInPath(this.url), this.#tokens);
-      this.#parameters = inPath.length === 0 ? this.ownParameters : [...inPath, ...this.ownParameters];
+      this.#parameters = inPath.length === 0 ? this.queryParameters : [...inPath, ...this.queryParameters];
     }
     return this.#parameters;
   }
 
-  /** Those of {@link parameters} whose names are in a token list. */
+  /** The {@link parameters} whose names are in a token list. */
   get listedParameters(): readonly Parameter[] {
     const { parameters } = this;
     this.#listedParameters ??=
@@ -82,7 +82,7 @@ export class Subject implements Request {
     return this.#listedParameters;
   }
 
-  /** The decoded path in plain letters, see {@link plainText}. */
+  /** The decoded path in plain letters; see {@link plainText}. */
   get plainPath(): string {
     const { decodedPath, isPlain } = this.url;
     this.#plainPath ??= isPlain ? decodedPath : plainText(decodedPath);
@@ -95,7 +95,7 @@ export class Subject implements Request {
     return this.#decodedQuery;
   }
 
-  /** What stands in base64 or hexadecimal in path or query, decoded. */
+  /** The decoded base64 and hexadecimal texts in path and query. */
   get encodedTexts(): readonly string[] {
     if (this.#encodedTexts === undefined) {
       const { decodedPath, isPlain } = this.url;
@@ -106,7 +106,7 @@ export class Subject implements Request {
     return this.#encodedTexts;
   }
 
-  /** Whether a parameter, a colon in the path or an encoded text may name another place. Words for relays in the path are not looked at. */
+  /** Whether a parameter, a colon in the path or an encoded text may hold another URL. Ignores words for relays in the path. */
   get mayLead(): boolean {
     if (this.#mayLead === undefined) {
       const { signs, isCut } = this.segments;
@@ -117,7 +117,7 @@ export class Subject implements Request {
     return this.#mayLead;
   }
 
-  /** Parameters of a route in the fragment. */
+  /** The parameters of a route in the fragment (`#/?page=login`). */
   get routeParameters(): readonly Parameter[] {
     return this.url.fragment === '' ? NO_PARAMETERS : parametersOf(fragmentQuery(this.url), this.#tokens);
   }

@@ -1,4 +1,4 @@
-/** What is legal in a licensee's own file, takes something away, and should be known to a person. */
+/** Warnings about valid settings in a licensee's policy file that weaken the shipped policy. */
 import { isPublicSuffix } from '../domain/public-suffix.ts';
 import { exceptionEffect, rangeRemarks } from './address-exceptions.ts';
 import { diffFields } from './diff.ts';
@@ -18,9 +18,9 @@ import { readAllowedHost, readPolicyHost } from './url/host-map.ts';
 
 type Merged = Pick<PolicyDocument, 'hosts' | 'rules' | 'page_types' | 'allow' | 'excuses' | 'address_exceptions'>;
 
-/** @throws PagegateError policy_invalid, for an address exception whose range is not valid */
-export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, merged: Merged): string[] {
-  const groups = weakenedGroups(shipped.hosts, own);
+/** Returns one sentence for each warning. @throws PagegateError policy_invalid, for an address exception whose range is not valid */
+export function licenseeWarnings(shipped: ShippedPolicy, licensee: LicenseeDocument, merged: Merged): string[] {
+  const groups = weakenedGroups(shipped.hosts, licensee);
   return [
     ...weakenedRules(shipped.rules, merged.rules),
     ...changedRules(shipped.rules, merged.rules),
@@ -32,7 +32,7 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
     ...openedAddresses(merged),
     ...groups.values(),
     ...weakenedHosts(
-      shipped.hosts.filter((entry) => !isSaidOfGroup(entry, groups, own)),
+      shipped.hosts.filter((entry) => !isCoveredByGroup(entry, groups, licensee)),
       merged.hosts,
     ),
     ...weakeningHosts(
@@ -42,18 +42,18 @@ export function licenseeWarnings(shipped: ShippedPolicy, own: LicenseeDocument, 
     ...weakenedDenials(shipped.hosts, merged.hosts),
     ...merged.allow.flatMap(({ id, host }) => wideHost(`The allow entry "${id}"`, host, readAllowedHost(host))),
     ...merged.excuses.flatMap(({ rule, host }) => wideHost(`The excuse of "${rule}"`, host, readAllowedHost(host))),
-    ...(own.add?.places ?? []).flatMap(({ hosts }) =>
+    ...(licensee.add?.places ?? []).flatMap(({ hosts }) =>
       hosts.flatMap((host) => wideHost('A place of "add.places"', host, readPolicyHost(host))),
     ),
   ];
 }
 
-/** A sentence's end, with the licensee's own words where there are any. */
+/** The end of a sentence: a period, or the licensee's note if there is one. */
 function ending(note: string | undefined): string {
   return note === undefined ? '.' : `: ${note}`;
 }
 
-/** Address exceptions, with the guard rules that do not hold for them. One that opens nothing is found as an entry without effect. */
+/** Warns about address exceptions and the guard rules that they lift. An exception without effect is a finding of `policy check` instead. */
 function openedAddresses({ address_exceptions: exceptions, rules }: Merged): string[] {
   return exceptions.flatMap(({ cidr, note }) => {
     const { rules: ids, isFixed } = exceptionEffect(cidr, rules);
@@ -66,9 +66,9 @@ function openedAddresses({ address_exceptions: exceptions, rules }: Merged): str
   });
 }
 
-/** Rules that no longer deny what they deny as shipped. */
-function weakenedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[]): string[] {
-  const kept = new Map(own.map((rule) => [rule.id, rule]));
+/** Warns about rules that no longer deny what the shipped rules deny. */
+function weakenedRules(shipped: readonly RuleEntry[], merged: readonly RuleEntry[]): string[] {
+  const kept = new Map(merged.map((rule) => [rule.id, rule]));
   return shipped.flatMap(({ id, kind, verdict }) => {
     const rule = kept.get(id);
     if (rule === undefined && (kind === 'guard' || verdict === 'deny'))
@@ -78,33 +78,33 @@ function weakenedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[])
   });
 }
 
-/** Rules with other parameters than they have as shipped: whether that is more or less, only a person can tell. */
-function changedRules(shipped: readonly RuleEntry[], own: readonly RuleEntry[]): string[] {
-  const kept = new Map(own.map((rule) => [rule.id, rule]));
+/** Warns about rules with changed parameters: only a person can judge whether the change weakens the rule. */
+function changedRules(shipped: readonly RuleEntry[], merged: readonly RuleEntry[]): string[] {
+  const kept = new Map(merged.map((rule) => [rule.id, rule]));
   return shipped.flatMap((rule) => {
     const changed = diffFields(rule, kept.get(rule.id) ?? rule)
-      .filter(({ name, before }) => !SAID_ELSEWHERE.has(name) && !isEmptyList(before))
+      .filter(({ name, before }) => !NOT_PARAMETERS.has(name) && !isEmptyList(before))
       .map(({ name }) => name);
     return changed.length === 0 ? [] : [`The ${rule.kind} rule "${rule.id}" is changed: ${changed.join(', ')}.`];
   });
 }
 
-/** Fields of a rule that are no parameters: a weaker verdict has its own line. */
-const SAID_ELSEWHERE: ReadonlySet<string> = new Set(['verdict', 'note']);
+/** Fields of a rule that are not parameters. A weaker verdict has its own warning. */
+const NOT_PARAMETERS: ReadonlySet<string> = new Set(['verdict', 'note']);
 
-/** A list that ships empty waits for the licensee's entries, which take nothing away. */
+/** A list that ships empty is meant for the licensee's entries, which weaken nothing. */
 function isEmptyList(value: unknown): boolean {
   return Array.isArray(value) && value.length === 0;
 }
 
 function weakenedPages(shipped: ShippedPolicy, { page_types: pageTypes }: Merged): string[] {
-  const own = new Map(pageTypes.map(({ type, verdict }) => [type, verdict]));
+  const verdicts = new Map(pageTypes.map(({ type, verdict }) => [type, verdict]));
   return shipped.page_types
-    .filter(({ type, verdict }) => verdict === 'deny' && own.get(type) !== 'deny')
-    .map(({ type }) => `Verified pages of the type "${type}" get ${own.get(type)}; as shipped they are denied.`);
+    .filter(({ type, verdict }) => verdict === 'deny' && verdicts.get(type) !== 'deny')
+    .map(({ type }) => `Verified pages of the type "${type}" get ${verdicts.get(type)}; as shipped they are denied.`);
 }
 
-/** Groups that are disabled or get another verdict as a whole, each with one line about it. */
+/** Returns a warning for each group that is disabled or flagged as a whole, by the group's name. */
 function weakenedGroups(
   shipped: readonly HostEntry[],
   { disable = [], override }: LicenseeDocument,
@@ -124,8 +124,8 @@ function weakenedGroups(
   return lines;
 }
 
-/** Whether the line about its group says all that there is to say about an entry. */
-function isSaidOfGroup(
+/** Whether the warning about its group is enough for an entry. */
+function isCoveredByGroup(
   { id, group = '' }: HostEntry,
   groups: ReadonlyMap<string, string>,
   { disable = [], override }: LicenseeDocument,
@@ -135,10 +135,10 @@ function isSaidOfGroup(
   return !isNamed || disable.includes(`group:${group}`);
 }
 
-/** Entries that ship, and that a change or a removal makes deny less. */
-function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
-  const after = hostIndex(own, nearestFirst);
-  const kept = new Map(own.map((entry) => [entry.id, entry]));
+/** Warns about shipped entries that deny less after a change or a removal. */
+function weakenedHosts(shipped: readonly HostEntry[], merged: readonly HostEntry[]): string[] {
+  const after = hostIndex(merged, nearestFirst);
+  const kept = new Map(merged.map((entry) => [entry.id, entry]));
   return placedHosts(shipped).flatMap((placed) => {
     const { entry } = placed;
     const now = kept.get(entry.id);
@@ -160,16 +160,16 @@ function weakenedHosts(shipped: readonly HostEntry[], own: readonly HostEntry[])
   });
 }
 
-/** One sentence about reads, writes or both of an entry; none about neither. */
+/** Returns one sentence about reads, writes or both of an entry; nothing if `kinds` is empty. */
 function sentence(kinds: readonly (typeof READ)[], { id }: HostEntry, what: string): string[] {
   return kinds.length === 0 ? [] : [`The ${kinds.map(({ name }) => name).join(' and ')} of ${id} are ${what}.`];
 }
 
-/** Entries of the licensee's that stand nearer than a denial that ships, and flag. */
-function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
+/** Warns about entries of the licensee that flag and take precedence over a shipped entry that denies. */
+function weakeningHosts(shipped: readonly HostEntry[], merged: readonly HostEntry[]): string[] {
   const before = hostIndex(shipped, nearestFirst);
   const isShipped = new Set(shipped.map(({ id }) => id));
-  return placedHosts(own.filter(({ id }) => !isShipped.has(id))).flatMap((placed) => {
+  return placedHosts(merged.filter(({ id }) => !isShipped.has(id))).flatMap((placed) => {
     const { entry } = placed;
     return [READ, WRITE].flatMap((kind) => {
       if (kind.of(entry) !== 'flag') return [];
@@ -182,15 +182,15 @@ function weakeningHosts(shipped: readonly HostEntry[], own: readonly HostEntry[]
   });
 }
 
-/** Denials of the licensee's that do not hold everywhere on their hosts, because an entry that ships stands nearer and flags. */
-function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[]): string[] {
+/** Warns about denials of the licensee that do not apply everywhere on their hosts, because a more specific shipped entry flags. */
+function weakenedDenials(shipped: readonly HostEntry[], merged: readonly HostEntry[]): string[] {
   const isShipped = new Set(shipped.map(({ id }) => id));
   const added = hostIndex(
-    own.filter(({ id }) => !isShipped.has(id)),
+    merged.filter(({ id }) => !isShipped.has(id)),
     nearestFirst,
   );
   const nearer = new Map<string, Set<string>>();
-  for (const placed of placedHosts(own.filter(({ id }) => isShipped.has(id)))) {
+  for (const placed of placedHosts(merged.filter(({ id }) => isShipped.has(id)))) {
     for (const kind of [READ, WRITE].filter(({ of }) => of(placed.entry) === 'flag')) {
       for (const other of coveringEntries(added, placed)) {
         const { id } = other.entry;
@@ -206,9 +206,10 @@ function weakenedDenials(shipped: readonly HostEntry[], own: readonly HostEntry[
   });
 }
 
-/** A line names no more entries. */
+/** The maximum number of entries that one warning names. */
 const NAMED_MAX = 5;
 
+/** Warns about an entry that covers a whole public suffix. */
 function wideHost(what: string, text: string, read: ReturnType<typeof readPolicyHost>): string[] {
   if (read === undefined || read.reach === 'exact' || !isPublicSuffix(read.host, { private: true })) return [];
   return [`${what} reaches every site under the public suffix ${read.host}: "${text}".`];

@@ -1,19 +1,19 @@
-/** Data that leaves in an address: long runs of encoded characters, or many keys, in a query or a path. Linear in the text's length. */
+/** Detects data in a URL: long runs of encoded characters, or many keys, in query or path. Linear in the length of the URL. */
 import { PERCENT } from '../../bytes/ascii.ts';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { ALPHANUMERIC, findRun, hasRun, isDigit, isIn, runEnd, tableOf } from '../url/characters.ts';
 import { withoutSigns } from '../url/segments.ts';
 
-/** What is still usual, in characters. */
+/** The largest usual lengths, in characters. */
 export interface BulkLimits {
   readonly maxQueryLength: number;
-  /** Of one run of encoded characters. */
+  /** Length of one run of encoded characters. */
   readonly maxRun: number;
-  /** Of several keys together. */
+  /** Total length of several keys. */
   readonly maxSum: number;
 }
 
-/** Whether a URL carries more than a question: its query is too long, or query or path hold too much that is encoded. */
+/** Whether a URL carries bulk data: its query is too long, or query or path contain too much encoded data. */
 export function isBulk({ query, path }: CanonicalUrl, limits: BulkLimits): boolean {
   return (
     query.length > limits.maxQueryLength ||
@@ -27,32 +27,33 @@ function holdsData(text: string, inKey: Uint8Array, separators: Uint8Array, { ma
   return hasDataRun(text, maxRun) || sumOfKeys(withoutSigns(text), inKey, separators) > maxSum;
 }
 
-/** A run of letters, digits and signs is encoded data rather than words when this many are digits or capitals. */
+/** A run of letters, digits and signs is encoded data rather than words if at least this many are digits, capitals or `%`. */
 const ENCODED_MIN_CHARACTERS = 16;
 
-/** Characters of a run. A plus stands in base64, and between words: it neither ends a run nor makes it one of data. */
+/** Characters of a run. A plus occurs in base64 and between words: it neither ends a run nor counts as encoded. */
 const IN_RUN = tableOf(`${ALPHANUMERIC}%+_-`);
-/** Characters of a key between separators, and what separates. */
+/** Characters of a key, and the separators of keys. */
 const IN_QUERY_KEY = tableOf(`${ALPHANUMERIC}_.~+-`);
 const QUERY_SEPARATORS = tableOf('&=;');
 const IN_PATH_KEY = tableOf(`${ALPHANUMERIC}_=.~+-`);
 const SLASH = tableOf('/');
 
-/** A piece of this length without a blank between words, and with this many digits or capitals, is a key. */
+/** The minimum length of a key. */
 const KEY_MIN_LENGTH = 20;
+/** The minimum number of digits and capitals in a key. */
 const KEY_MIN_ENCODED = 5;
 
 function isDigitOrCapital(code: number): boolean {
   return isDigit(code) || (code >= 0x41 && code <= 0x5a);
 }
 
-/** How many characters stand in keys between separators, when there are several. No sign stands behind the last one. */
+/** Returns the total length of all keys; 0 if there is only one. `text` must not have trailing signs. */
 function sumOfKeys(text: string, inKey: Uint8Array, separators: Uint8Array): number {
   let keys = 0;
   let sum = 0;
   for (let start = findRun(text, inKey, KEY_MIN_LENGTH), end = 0; start >= 0; ) {
     end = runEnd(text, inKey, start + KEY_MIN_LENGTH);
-    // A key is all that stands between two of them.
+    // A key fills the whole space between two separators.
     const isWhole =
       (start === 0 || isIn(separators, text.charCodeAt(start - 1))) &&
       (end === text.length || isIn(separators, text.charCodeAt(end)));
@@ -72,16 +73,16 @@ function isEncoded(text: string, start: number, end: number): boolean {
   return encoded === KEY_MIN_ENCODED;
 }
 
-/** The escapes of one letter beyond ASCII, in UTF-8. */
+/** The percent escapes of one non-ASCII character, in UTF-8. */
 const ESCAPED_LETTER =
   /%(?:c[2-9a-f]|d[0-9a-f]|e[0-9a-f]%[89ab][0-9a-f]|f[0-4](?:%[89ab][0-9a-f]){2})%[89ab][0-9a-f]/gi;
 
 /**
- * Whether a text holds more than `limit` characters in a row as an encoder writes them. Slashes, dots and blanks end a run; a letter of any
- * script is one character of it, however many bytes its escapes take.
+ * Whether a text contains a run of encoded data longer than `limit` characters. Slashes, dots and spaces end a run. A non-ASCII character
+ * counts as one character, no matter how many bytes its escapes take.
  */
 function hasDataRun(escaped: string, limit: number): boolean {
-  // Escapes stand in a run; what they stand for may be shorter, and never is more.
+  // Escapes are part of a run. Decoding only makes a run shorter, so a text without a long run now needs no decoding.
   if (!hasRun(escaped, IN_RUN, limit + 1)) return false;
   const text = escaped.includes('%') ? escaped.replace(ESCAPED_LETTER, 'a').replaceAll('%20', ' ') : escaped;
   let run = 0;

@@ -1,4 +1,4 @@
-/** What a host name gives away: a disallowed spelling, an address in its labels, data carried in its labels. */
+/** Checks of a host name: a disallowed spelling, an address in its labels, data in its labels. */
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { type HostAddress, readAddress } from '../ip-ranges.ts';
 
@@ -6,7 +6,7 @@ import { type HostAddress, readAddress } from '../ip-ranges.ts';
 const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}_\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;
 const JOINERS = /\u200c|\u200d/g;
 
-/** Whether a label starts with `xn--` and decodes to nothing, to something else, or to what is no letter, digit or mark. */
+/** Whether a label starts with `xn--` and fails to decode, does not encode back to itself, or contains a character that IDNs do not allow. */
 export function isInvalidIdn(host: string): boolean {
   if (!host.includes('xn--')) return false;
   return host.split('.').some((label) => {
@@ -21,15 +21,15 @@ export function isInvalidIdn(host: string): boolean {
   });
 }
 
-/** Four numbers between dots or hyphens, apart from other letters and digits; of five, the first four and the last four. */
+/** Four numbers separated by dots or hyphens, not adjacent to other letters or digits. Matches overlap: five numbers contain two addresses. */
 const SPELLED = /(?<![a-z0-9])(?=([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})[.-]([0-9]{1,3})(?![a-z0-9]))/g;
-/** Such a name has no more of them. */
+/** The maximum number of addresses that are read from a name. */
 const SPELLED_MAX = 16;
 
-/** The IPv4 addresses that the labels of a name spell (`10-0-0-1.example.org`). */
+/** Returns the IPv4 addresses that the labels of a name spell (`10-0-0-1.example.org`). */
 export function spelledAddresses(host: string): HostAddress[] {
   const found: HostAddress[] = [];
-  // To go through all of them takes ten times as long, and hardly any name has one.
+  // `matchAll` takes ten times as long, and hardly any name has a match.
   if (host.search(SPELLED) < 0) return found;
   for (const [, ...numbers] of host.matchAll(SPELLED)) {
     const address = readAddress(numbers.map(Number).join('.'));
@@ -40,15 +40,15 @@ export function spelledAddresses(host: string): HostAddress[] {
 }
 
 export interface TunnelLimits {
-  /** Letters and digits in a row that no person would choose as a name. */
+  /** Minimum length of a run of letters and digits that no person would choose as a name. */
   readonly minRun: number;
-  /** How many of them must be digits. */
+  /** Minimum number of digits in such a run. */
   readonly minRunDigits: number;
-  /** Characters of all labels but the last two together. */
+  /** Maximum length of all labels except the last two, with the dots between them. */
   readonly maxSubdomainLength: number;
 }
 
-/** Whether labels look like encoded data. */
+/** Whether the labels of a host look like encoded data. */
 export function isTunnelName(host: string, limits: TunnelLimits): boolean {
   const second = host.lastIndexOf('.', host.lastIndexOf('.') - 1);
   if (second > limits.maxSubdomainLength) return true;

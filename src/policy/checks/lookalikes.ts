@@ -1,11 +1,11 @@
-/** International names that look like other ones, by Unicode's own data. */
+/** Detects internationalized names that look like other names, using Unicode's data of confusable characters. */
 import { domainToUnicode } from 'node:url';
 import { BoundedCache } from '../../bounded-cache.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
 import type { HostEntry, LookalikeData } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
 
-/** Scripts that names are written in. Letters of any other one count as one script more. */
+/** Scripts of names. All letters of other scripts count as one more script. */
 const SCRIPTS = (
   'Latin Cyrillic Greek Armenian Georgian Hebrew Arabic Han Hiragana Katakana Hangul Bopomofo Thai Lao Khmer Myanmar Devanagari ' +
   'Bengali Gurmukhi Gujarati Oriya Tamil Telugu Kannada Malayalam Sinhala Tibetan Ethiopic Thaana'
@@ -13,32 +13,32 @@ const SCRIPTS = (
   .split(' ')
   .map((name) => [name, new RegExp(`\\p{Script=${name}}`, 'u')] as const);
 
-/** Scripts that are written together. */
+/** Sets of scripts that languages mix. */
 const TOGETHER: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Hangul'],
   ['Latin', 'Han', 'Bopomofo'],
 ];
 
-/** Latin letters that languages have although they look like two others, or like one. */
-const OWN_LETTERS = /^[þæœ]$/;
+/** Latin letters of real languages that look like one or two other letters. */
+const LANGUAGE_LETTERS = /^[þæœ]$/;
 
-/** Country domains below which a whole label of another script that looks Latin is at home. */
-const AT_HOME = /\.(?:ba|bg|by|kg|kz|md|me|mk|mn|rs|ru|su|tj|ua|uz|gr|cy|am|ge)$/;
+/** Country domains where a label in another script that looks Latin is normal. */
+const OTHER_SCRIPT_DOMAINS = /\.(?:ba|bg|by|kg|kz|md|me|mk|mn|rs|ru|su|tj|ua|uz|gr|cy|am|ge)$/;
 
-/** Names of fewer characters look like too many others. */
+/** Shorter names look like too many others. */
 const NAME_MIN_LENGTH = 4;
 
-/** Whether an international name imitates one that is worth imitating. */
+/** Detects internationalized names that imitate a name of certain host entries, or plain Latin letters. */
 export class LookalikeNames {
-  /** Character → what it looks like. */
+  /** Character → the ASCII characters that it looks like. */
   readonly #looks = new Map<string, string>();
-  /** First and last code points of Latin, Greek and Cyrillic letters that identifiers may have, one range behind the other. */
+  /** Code points of Latin, Greek and Cyrillic letters that identifiers may contain, as pairs of first and last. */
   readonly #allowed: readonly number[];
-  /** How the names look that are worth imitating. */
+  /** The imitated names, in the form of {@link #lookOf}. */
   readonly #names = new Set<string>();
 
-  /** `groups`: of the host entries those whose names are worth imitating. */
+  /** @param groups groups of the host entries whose names attackers imitate */
   constructor({ confusables, allowed }: LookalikeData, hosts: readonly HostEntry[], groups: readonly string[]) {
     for (const [look, characters] of Object.entries(confusables)) {
       for (const character of characters) this.#looks.set(character, look);
@@ -54,10 +54,10 @@ export class LookalikeNames {
     }
   }
 
-  /** Whether a label of a host mixes scripts, has a letter that imitates another, or looks Latin and is not. */
+  /** Whether a label of a host mixes scripts, looks like an imitated name, contains a letter that imitates another, or looks Latin but is not. */
   isLookalike(host: string): boolean {
     if (!host.includes('xn--')) return false;
-    const isTopLatin = !host.startsWith('xn--', host.lastIndexOf('.') + 1) && !AT_HOME.test(host);
+    const isTopLatin = !host.startsWith('xn--', host.lastIndexOf('.') + 1) && !OTHER_SCRIPT_DOMAINS.test(host);
     return host
       .split('.')
       .some((label) => label.startsWith('xn--') && this.#isImitation(domainToUnicode(label), isTopLatin, host));
@@ -75,9 +75,9 @@ export class LookalikeNames {
     );
   }
 
-  /** Whether a character is a Latin letter that no language should have in a name, or that looks like a plain one. */
+  /** Whether a character is a Latin letter that identifiers must not contain, or that looks like a plain one. */
   #isImitationOf(character: string): boolean {
-    if (character <= '\x7f' || !/\p{Script=Latin}/u.test(character) || OWN_LETTERS.test(character)) return false;
+    if (character <= '\x7f' || !/\p{Script=Latin}/u.test(character) || LANGUAGE_LETTERS.test(character)) return false;
     if (character === 'ı') return false;
     return this.#looks.has(character) || !this.#isAllowed(character.codePointAt(0)!);
   }
@@ -89,7 +89,7 @@ export class LookalikeNames {
     return false;
   }
 
-  /** A text as it looks; what looks like nothing else stays. */
+  /** Replaces each character by the one it looks like. Other characters stay. */
   #lookOf(text: string): string {
     let look = '';
     for (const character of text) look += this.#looks.get(character) ?? character;
@@ -97,7 +97,7 @@ export class LookalikeNames {
   }
 }
 
-/** The scripts of a text; letters of any that is not in {@link SCRIPTS} are `other`. */
+/** Returns the scripts of a text. Scripts that are not in {@link SCRIPTS} are `other`. */
 function scriptsOf(text: string): string[] {
   const found = new Set<string>();
   for (const character of text) if (character > '\x7f' || /[a-z]/i.test(character)) found.add(scriptOf(character));
@@ -106,10 +106,10 @@ function scriptsOf(text: string): string[] {
 }
 
 const CHARACTERS_MAX = 8_192;
-/** Character → its script; there are few in use. */
+/** Character → its script. Few different characters are in use. */
 const scripts = new BoundedCache<string, string>(CHARACTERS_MAX);
 
-/** The script of a character; empty for those that no script has for itself. */
+/** Returns the script of a character; empty if it belongs to no particular script. */
 function scriptOf(character: string): string {
   return scripts.get(character) ?? scripts.keep(character, lookUpScript(character));
 }
@@ -119,7 +119,10 @@ function lookUpScript(character: string): string {
   return SCRIPTS.find(([, pattern]) => pattern.test(character))?.[0] ?? (isOther ? 'other' : '');
 }
 
-/** Whether a dotless ı stands as in Turkish: beside its other letters, or in the harmony of its vowels, and never beside q, w or x. */
+/**
+ * Whether a dotless ı can be Turkish or Azerbaijani: always under their country domains. Elsewhere, only with other Turkish letters or with
+ * back vowels alone (vowel harmony), and never in a text with q, w or x.
+ */
 function isTurkish(text: string, host: string): boolean {
   if (/\.(?:tr|az)$/.test(host)) return true;
   if (/[qwx]/.test(text)) return false;

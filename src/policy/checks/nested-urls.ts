@@ -1,4 +1,4 @@
-/** URLs inside a URL: in a parameter, in the path, or encoded in either, and where they lead. */
+/** Finds URLs inside a URL (in a parameter, in the path, or encoded in either) and checks where they lead. */
 import { domainToASCII } from 'node:url';
 import { type CanonicalUrl, parseUrl } from '../../domain/canonical-url.ts';
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
@@ -10,30 +10,32 @@ import { nameEnd, staticDot, withoutSigns } from '../url/segments.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 
 const SCHEME_MAX_LENGTH = 16;
-// With or without slashes: clients take both for an absolute URL.
+// With or without slashes: clients treat both as an absolute URL.
 const STARTS_AS_URL = /^https?:/i;
-/** What begins the next parameter, to whoever reads parameters from a path: those of a segment begin at a `;`. */
+/** The start of the next parameter, for servers that read parameters from a path. `;` begins a parameter of a segment. */
 const NEXT_PARAMETER = /[&;?#]/;
 const SCHEME = /^[a-z][a-z0-9-]{1,15}:[^ ]/i;
 
-/** How a host that a nested URL names is judged. */
+/** How to decide whether a nested URL leads to an internal destination. */
 export interface InternalPlaces {
-  /** `isBare`: the value has no scheme, so that its last label may be the extension of a file. */
+  /** `isBare`: the value has no scheme, so its last label may be a file extension. */
   isInternal(url: CanonicalUrl, isBare: boolean): boolean;
+  /** Schemes that always count as internal. */
   readonly schemes: ReadonlySet<string>;
+  /** The maximum number of nested URLs to check; more count as internal. */
   readonly maxUrls: number;
   readonly tokens: TokenIndex;
-  /** Token list of the parameters whose value is a place even without a scheme. */
+  /** Token list of the parameters whose value is a destination even without a scheme. */
   readonly names: number;
-  /** Token list of those where a bare number is an address. */
+  /** Token list of the parameters in which a bare number is an IP address. */
   readonly addressNames: number;
-  /** Token list of names that servers have inside a network, where they stand for a host alone (`?url=redis`); undefined for none. */
+  /** Token list of names of servers in internal networks, which are hosts by themselves (`?url=redis`); undefined for none. */
   readonly insideNames: number | undefined;
-  /** Token list of segments before a host that the server fetches or leads to. */
+  /** Token list of segments before a host that the server fetches or redirects to. */
   readonly relays: number;
 }
 
-/** Whether the URL carries another one that leads to an internal place, or more of them than are looked at. */
+/** Whether the URL contains a URL that leads to an internal destination, or more URLs than `maxUrls`. */
 export function hasNestedInternal(subject: Subject, places: InternalPlaces): boolean {
   if (!subject.mayLead && !hasSegment(subject.segments, places.relays)) return false;
   const { plainPath, encodedTexts } = subject;
@@ -46,51 +48,54 @@ export function hasNestedInternal(subject: Subject, places: InternalPlaces): boo
     return mayBeTarget(word) && (left-- <= 0 || isInternalTarget(word, places));
   };
   if (encodedTexts.length > 0 && encodedTexts.some(isInternalWord)) return true;
-  const behind = hostBehindRelay(subject, places.tokens, places.relays);
-  if (behind !== undefined && isPlace(behind) && isInternalText(`http://${behind}`, places, true)) return true;
+  const relayed = hostAfterRelay(subject, places.tokens, places.relays);
+  if (relayed !== undefined && isPlace(relayed) && isInternalText(`http://${relayed}`, places, true)) return true;
   return allParameters(subject).some((parameter) => {
-    // Each by itself: what stands in one cannot change where another one leads.
+    // Each parameter is checked separately: its text cannot change where another one leads.
     if (parameter.hasPlaceSign && hasInternalUrl(parameter.text, places, budget)) return true;
     if (!parameter.mayBePlace(places.names, places.addressNames)) return false;
     const { name, value: text, lists } = parameter;
-    const whole = wholeTarget(name);
-    if (whole !== undefined && isInternalTarget(whole, places)) return true;
+    const target = targetInName(name);
+    if (target !== undefined && isInternalTarget(target, places)) return true;
     const value = asRead(text);
     if (value.length < 3) return false;
-    const isInternal = (target: string): boolean =>
-      isInternalTarget(target, places) || isInternalPlace(target, places, lists);
+    const isInternal = (candidate: string): boolean =>
+      isInternalTarget(candidate, places) || isInternalPlace(candidate, places, lists);
     const bare = withoutTail(value);
     if (isInternal(value) || (bare.length < value.length && isInternal(bare))) return true;
-    // A parameter that is encoded into the value.
+    // The value contains another, encoded parameter: check what comes before it.
     const mark = value.search(NEXT_PARAMETER);
     return mark > 0 && isInternal(withoutTail(value.slice(0, mark)));
   });
 }
 
-/** Those of the query, and those of a route in the fragment, which the page's own code reads. */
+/** Returns the parameters of the query and those of a route in the fragment, which the page's own code reads. */
 function allParameters({ parameters, routeParameters }: Subject): readonly Parameter[] {
   return routeParameters.length === 0 ? parameters : [...parameters, ...routeParameters];
 }
 
-/** A parameter without a name, as relays take a whole URL, whose own `=` splits it in two; undefined where a name is not one. */
-function wholeTarget(name: string): string | undefined {
+/**
+ * Returns the URL or host in the name of a parameter; undefined if there is none. Relays take a whole URL as the query, and the first `=` of
+ * that URL splits it into name and value.
+ */
+function targetInName(name: string): string | undefined {
   if (!name.includes(':') && !name.includes('/') && !name.includes('\\')) return undefined;
   const text = asRead(name.replace(/^\?+/, ''));
   return startsLikeHost(text) || STARTS_AS_URL.test(text) ? text : undefined;
 }
 
-/** Whether a text may be a target and nothing else: it begins like a host, or with something like a scheme. */
+/** Whether a text may be a URL as a whole: it begins with two slashes or with something like a scheme. */
 function mayBeTarget(text: string): boolean {
   return startsLikeHost(text) || SCHEME.test(text);
 }
 
-/** A value without the signs at its end; the bracket that closes an address is not one. */
+/** Removes trailing signs, except the bracket that closes an IPv6 address. */
 function withoutTail(value: string): string {
   const bare = withoutSigns(value);
   return value.charCodeAt(bare.length) === 0x5d && bare.includes('[') ? `${bare}]` : bare;
 }
 
-/** Whether a text that names a scheme or a host is an internal one. */
+/** Whether a value that begins with a scheme or two slashes leads to an internal destination. */
 function isInternalTarget(value: string, places: InternalPlaces): boolean {
   if (startsLikeHost(value)) return isInternalText(`http:${value}`, places, false);
   if (STARTS_AS_URL.test(value)) return isInternalText(value, places, false);
@@ -98,24 +103,24 @@ function isInternalTarget(value: string, places: InternalPlaces): boolean {
   return colon > 0 && places.schemes.has(value.slice(0, colon).toLowerCase()) && SCHEME.test(value);
 }
 
-/** Whether the value of a parameter for places is an internal one without a scheme. */
+/** Whether a parameter's value without a scheme names an internal destination. `lists`: token lists of the parameter's name. */
 function isInternalPlace(value: string, places: InternalPlaces, lists: readonly number[]): boolean {
   if (lists.includes(places.addressNames)) {
     if (isAddressNumber(value) && isInternalText(`http://${value}`, places, true)) return true;
-    if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value) || isInsideName(value, places)) return true;
+    if (/^[a-z0-9_-]+:[0-9]{2,5}(?:[/?#]|$)/i.test(value) || isInternalName(value, places)) return true;
   }
   return lists.includes(places.names) && isPlace(value) && isInternalText(`http://${value}`, places, true);
 }
 
-/** Whether a value starts with the name of a server inside a network, and nothing but a path or a query follows. */
-function isInsideName(value: string, { insideNames, tokens }: InternalPlaces): boolean {
+/** Whether a value starts with the name of a server in an internal network, optionally followed by a port, a path or a query. */
+function isInternalName(value: string, { insideNames, tokens }: InternalPlaces): boolean {
   const name = insideNames === undefined ? undefined : /^[a-z][a-z0-9_-]{0,62}(?=[/?#:]|$)/i.exec(value)?.[0];
   return name !== undefined && tokens.find(name, 0, name.length).includes(insideNames!);
 }
 
-/** A value as clients read a URL: blanks, control characters and quotes in front do not count, nor do line ends and tabs anywhere. */
+/** Removes what clients ignore in a URL: leading whitespace, control characters and quotes, and line ends and tabs anywhere. */
 function asRead(value: string): string {
-  // Nearly none has any of them, and the second expression takes several times as long.
+  // Hardly any value has such characters, and the second expression takes several times as long.
   return /^[^!-~]|^["'<(]|[\t\n\r]/.test(value) ? value.replace(/^[\s\p{Cc}"'<(]+|[\t\n\r]/gu, '') : value;
 }
 
@@ -127,7 +132,7 @@ function isSlash(code: number): boolean {
   return code === 0x2f || code === 0x5c;
 }
 
-/** Whether a value without a scheme names a host so that nobody can take it for a number or a word. */
+/** Whether a value without a scheme is clearly a host, not a number or a word. */
 function isPlace(value: string): boolean {
   const authority = value.slice(0, 260).split(/[/\\?#]/, 1)[0]!;
   const host = authority.slice(authority.lastIndexOf('@') + 1).replace(/\.?(:[0-9]*)?$/, '');
@@ -138,11 +143,12 @@ function isPlace(value: string): boolean {
   return /^0x[0-9a-f]{8}$/.test(name) || /[a-z].*\.[a-z]/.test(name);
 }
 
-/** Whether a value starts with a whole IPv4 address as one number, decimal or octal. Small ones are counts and ids. */
+/** Whether a value starts with an IPv4 address as a single decimal or octal number. Small numbers are counts and ids. */
 function isAddressNumber(value: string): boolean {
   return /^(?:[1-9][0-9]{7,9}|0[0-7]{9,12})(?:[:/\\?#]|$)/.test(value) && Number.parseInt(value, 10) >= 2 ** 24;
 }
 
+/** Whether a text contains a URL that leads to an internal destination. Returns true as well if `budget`, the number of URLs to check, is spent. */
 function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: number }): boolean {
   if (/[\t\n\r]/.test(text) && hasInternalUrl(text.replace(/[\t\n\r]+/g, ''), places, budget)) return true;
   for (let colon = text.indexOf(':'); colon >= 0; colon = text.indexOf(':', colon + 1)) {
@@ -156,7 +162,7 @@ function hasInternalUrl(text: string, places: InternalPlaces, budget: { left: nu
     if (!isUrl || !(isWeb || text.charCodeAt(colon + 2) === 0x2f)) continue;
     if (budget.left-- <= 0) return true;
     if (isInternalText(`http:${untilSpace(text, colon + 1)}`, places, false)) return true;
-    if (isInternalBehindUser(text, colon + 1, places)) return true;
+    if (isInternalAfterUserinfo(text, colon + 1, places)) return true;
   }
   return false;
 }
@@ -172,28 +178,29 @@ function isSchemeCode(code: number): boolean {
   );
 }
 
-/** From `start` up to what ends a URL in running text; a host is never longer than what is kept. */
+/** Returns the text from `start` to the end of a URL in running text, at most 300 characters: no host is longer. */
 function untilSpace(text: string, start: number): string {
   return text.slice(start, start + 300).split(/[\s"'<>|,]/, 1)[0]!;
 }
 
+/** Whether a URL leads to an internal destination in any of the ways that clients may read it. */
 function isInternalText(text: string, places: InternalPlaces, isBare: boolean): boolean {
-  // Signs behind it in running text are no part of the host, nor is the zone of an address (`[fe80::1%eth0]`).
-  const whole = withoutTail(text.slice(0, 600));
-  const start = whole.includes('[') ? whole.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : whole;
+  // Trailing signs in running text are not part of the host. Neither is the zone of an IPv6 address (`[fe80::1%eth0]`).
+  const bare = withoutTail(text.slice(0, 600));
+  const target = bare.includes('[') ? bare.replace(/(\[[0-9a-f:.]{2,45})%[^\]/]*\]/i, '$1]') : bare;
   const isInternal = (url: CanonicalUrl | undefined): boolean =>
     url !== undefined && url.host !== '' && places.isInternal(url, isBare);
-  if (isInternal(parseUrl(start) ?? parseUrl(percentDecodeOnce(start)))) return true;
-  const mark = start.search(NEXT_PARAMETER);
-  if (mark > 0 && isInternal(parseUrl(withoutTail(start.slice(0, mark))))) return true;
-  return isInternalBehindUser(text, text.indexOf(':') + 1, places);
+  if (isInternal(parseUrl(target) ?? parseUrl(percentDecodeOnce(target)))) return true;
+  const mark = target.search(NEXT_PARAMETER);
+  if (mark > 0 && isInternal(parseUrl(withoutTail(target.slice(0, mark))))) return true;
+  return isInternalAfterUserinfo(text, text.indexOf(':') + 1, places);
 }
 
 /**
- * Whether the `@` before a path, behind the slashes at `start`, is followed by an internal place. What is before it is a user's name, however
- * long it is; to some clients also where a backslash, `?` or `#` stands in it.
+ * Whether an internal host follows the userinfo of a URL. `start` is the offset after the scheme's colon. Everything before the last `@`
+ * that precedes the path is userinfo, regardless of its length; for some clients even if it contains a backslash, `?` or `#`.
  */
-function isInternalBehindUser(text: string, start: number, places: InternalPlaces): boolean {
+function isInternalAfterUserinfo(text: string, start: number, places: InternalPlaces): boolean {
   let next = start;
   while (isSlash(text.charCodeAt(next))) next++;
   let user = -1;
@@ -206,68 +213,69 @@ function isInternalBehindUser(text: string, start: number, places: InternalPlace
   return url !== undefined && places.isInternal(url, false);
 }
 
-/** Token lists that tell where a host of another site stands without a scheme. */
+/** Token lists for finding a host of another site without a scheme. */
 export interface TargetLists {
   readonly tokens: TokenIndex;
-  /** Of parameters whose value is where the caller is led to. */
+  /** Token list of parameters whose value is a redirect target. */
   readonly names: number;
-  /** Of segments before a host that the server fetches or leads to. */
+  /** Token list of segments before a host that the server fetches or redirects to. */
   readonly relays: number;
 }
 
-/** Whether a parameter's whole value is a URL or a host on another site, or the path holds one, or either one encoded. */
+/** Whether a parameter's whole value is a URL or host of another site, or the path contains one, or one is encoded in either. */
 export function hasOpenRedirect(subject: Subject, { tokens, names, relays }: TargetLists): boolean {
   if (!subject.mayLead && !hasSegment(subject.segments, relays)) return false;
   const { url, plainPath, encodedTexts } = subject;
-  const own = { site: undefined };
+  const cache = { site: undefined };
   let left = 16;
   const isAway = (text: string): boolean => {
     const target = startsLikeHost(text) ? `http:${text}` : text;
-    return STARTS_AS_URL.test(target) && (left-- <= 0 || leadsAway(target, url, own));
+    return STARTS_AS_URL.test(target) && (left-- <= 0 || leadsAway(target, url, cache));
   };
   const paths = plainPath === url.decodedPath ? [plainPath] : [plainPath, url.decodedPath];
-  if (paths.some((path) => path.includes(':') && leadsAway(urlInPath(path), url, own))) return true;
+  if (paths.some((path) => path.includes(':') && leadsAway(urlInPath(path), url, cache))) return true;
   if (encodedTexts.length > 0 && encodedTexts.some((text) => isAway(asRead(text)))) return true;
-  const behind = hostBehindRelay(subject, tokens, relays);
-  if (behind !== undefined && isForeignHost(behind, url, own)) return true;
+  const relayed = hostAfterRelay(subject, tokens, relays);
+  if (relayed !== undefined && isForeignHost(relayed, url, cache)) return true;
   return allParameters(subject).some((parameter) => {
     if (!parameter.mayBePlace(names)) return false;
     const { name, value: text, lists } = parameter;
     const value = asRead(text);
-    return isAway(wholeTarget(name) ?? value) || (lists.includes(names) && isForeignHost(value, url, own));
+    return isAway(targetInName(name) ?? value) || (lists.includes(names) && isForeignHost(value, url, cache));
   });
 }
 
-interface OwnSite {
+/** Caches the site of the outer URL: its registrable domain or its host. */
+interface SiteCache {
   site: string | undefined;
 }
 
-/** Whether a text is a URL on another site than the one it stands in; `own` remembers that. */
-function leadsAway(text: string | undefined, url: CanonicalUrl, own: OwnSite): boolean {
+/** Whether a text is a URL of another site than `url`, which contains it. */
+function leadsAway(text: string | undefined, url: CanonicalUrl, cache: SiteCache): boolean {
   if (text === undefined) return false;
-  // Signs behind a URL are no part of its host.
+  // Trailing signs are not part of the host.
   const start = text.slice(0, 600);
-  const other = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split(NEXT_PARAMETER, 1)[0]!));
-  if (other === undefined) return false;
-  own.site ??= registrableDomain(url.host) ?? url.host;
-  return (registrableDomain(other.host) ?? other.host) !== own.site;
+  const nested = parseUrl(withoutTail(start)) ?? parseUrl(withoutTail(start.split(NEXT_PARAMETER, 1)[0]!));
+  if (nested === undefined) return false;
+  cache.site ??= registrableDomain(url.host) ?? url.host;
+  return (registrableDomain(nested.host) ?? nested.host) !== cache.site;
 }
 
-/** Whether a text begins with a host of another site, without a scheme. The name of a file is not one. */
-function isForeignHost(text: string, url: CanonicalUrl, own: OwnSite): boolean {
+/** Whether a text without a scheme begins with a host of another site. A file name is not a host. */
+function isForeignHost(text: string, url: CanonicalUrl, cache: SiteCache): boolean {
   const host = /^(?:[a-z0-9](?:[a-z0-9-]{0,62})\.){1,8}[a-z]{2,24}(?![a-z0-9]|[._-]+[a-z0-9])/i.exec(text)?.[0];
   if (host === undefined || !hasKnownSuffix(host.toLowerCase())) return false;
   if (host.length === text.length && isFileName(host)) return false;
-  return leadsAway(`http://${host}/`, url, own);
+  return leadsAway(`http://${host}/`, url, cache);
 }
 
-/** Whether a name without a path may be one of a file, whose extension is a top-level domain as well. */
+/** Whether a name may be a file name, perhaps with an extension that is also a top-level domain. */
 function isFileName(name: string): boolean {
   return staticDot(name) >= 0 || /\.(?:app|cc|mov|pl|ps|py|sh|so|zip)$/i.test(name);
 }
 
-/** What stands in the path behind a word for a relay (`/proxy/evil.org/x`), from there on; undefined where nothing like a host does. */
-function hostBehindRelay({ segments }: Subject, tokens: TokenIndex, relays: number): string | undefined {
+/** Returns what follows a segment for a relay (`/proxy/evil.org/x`), at most 300 characters; undefined if no segment with a dot follows one. */
+function hostAfterRelay({ segments }: Subject, tokens: TokenIndex, relays: number): string | undefined {
   if (!hasSegment(segments, relays)) return undefined;
   const { path } = segments;
   for (let slash = path.indexOf('/', 1), start = 1; slash > 0; ) {
@@ -289,7 +297,10 @@ function hasSegment({ count, lists }: PathSegments, list: number): boolean {
   return false;
 }
 
-/** A web address in a path, from its scheme on; undefined where there is none, or it names a copy by its time (`/2020/https://…`), as archives do. */
+/**
+ * Returns the http or https URL in a path, at most 600 characters from its scheme on. Returns undefined if there is none, or if it follows a
+ * timestamp, as in the URLs of web archives (`/2020/https://…`).
+ */
 function urlInPath(path: string): string | undefined {
   const found = /(?<![a-z0-9+.-])https?:(?:\/+(?=[^/])|(?=[a-z0-9-]{1,63}\.[a-z0-9-]))/i.exec(path);
   if (found === null || /\/[12][0-9]{3,13}[a-z_*]{0,4}\/$/.test(path.slice(0, found.index))) return undefined;

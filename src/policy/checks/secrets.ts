@@ -1,9 +1,9 @@
-/** Credentials in a URL: by the prefixes that their issuers gave them, by their form, by a check digit. Linear in the text's length. */
+/** Finds credentials in a URL by their issuers' prefixes, by their form, or by a check digit. Linear in the length of the text. */
 import type { SecretForm, SecretToken } from '../documents.ts';
 import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
 import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 
-/** The alphabets a policy can name. `jwt` is `word_dash` with dots; `any` asks for nothing after the prefix. */
+/** The alphabets that a policy can name. `jwt` is `word_dash` with dots. With `any`, nothing needs to follow the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
   hexadecimal: `${DIGITS}abcdef`,
   upper_digit: `ABCDEFGHIJKLMNOPQRSTUVWXYZ${DIGITS}`,
@@ -25,28 +25,28 @@ interface Prefix {
 
 const IN_WORD = tableOf(ALPHANUMERIC);
 
-/** All codes beyond ASCII, and the end of a text. */
+/** Stands for every non-ASCII code, and for the end of a text. */
 const NOT_ASCII = 128;
 const PAIR_WIDTH = NOT_ASCII + 1;
 
-/** An ASCII code and what follows it, as one number. */
+/** Combines an ASCII code and the following code into one number. */
 function pairOf(code: number, next: number): number {
   return code * PAIR_WIDTH + (next < NOT_ASCII ? next : NOT_ASCII);
 }
 
-/** Fewer digits than these make no secret that is known by its form. */
+/** A text with fewer digits is not searched for credentials by their form. */
 const FORM_MIN_DIGITS = 8;
 
-/** Issuers' first digits and lengths: Visa, Mastercard, American Express, Discover. */
+/** Card numbers by the issuers' first digits and lengths: Visa, Mastercard, Discover; below, American Express. */
 const CARD =
   /(?<![\p{L}\p{N}._-])(?:4[0-9]{3}|5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720|6011|65[0-9]{2})(?:([ +-]?)[0-9]{4})(?:\1[0-9]{4}){2}(?![_-]*[\p{L}\p{N}])/gu;
 const AMEX = /(?<![\p{L}\p{N}._-])3[47][0-9]{2}([ +-]?)[0-9]{6}\1[0-9]{5}(?![_-]*[\p{L}\p{N}])/gu;
-/** A country, two check digits, and an account. */
+/** A country code, two check digits, and an account number. */
 const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}[0-9]{2}(?:[ +]?[A-Z0-9]{4}){2,7}(?:[ +]?[A-Z0-9]{1,3})?(?![\p{L}\p{N}])/giu;
 const TELEGRAM = /(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/;
 const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])/;
 
-/** What a text must hold for a card to be worth looking for: as many of these in a row. */
+/** A text without a run of this many of these characters contains no card number. */
 const IN_CARD = tableOf(`${DIGITS} +-`);
 const CARD_MIN_LENGTH = 15;
 
@@ -58,8 +58,8 @@ const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
   iban: (text) => text.match(IBAN)?.some(passesIban) === true,
 };
 
-/** Whether a text has as many digits. */
-function digitsIn(text: string, count: number): boolean {
+/** Whether a text has at least `count` digits. */
+function hasDigits(text: string, count: number): boolean {
   let digits = 0;
   for (let at = 0; at < text.length; at++) if (isDigit(text.charCodeAt(at)) && ++digits === count) return true;
   return false;
@@ -67,17 +67,20 @@ function digitsIn(text: string, count: number): boolean {
 
 /** Finds credentials in a text in one pass. */
 export class SecretScanner {
-  /** For two codes, see {@link pairOf}, the prefixes that start with them, as a position in `#prefixes`; 0 for none. */
+  /** For each pair of codes (see {@link pairOf}), the index in `#prefixes` of the prefixes that start with it; 0 for none. */
   readonly #pairs = new Uint16Array(128 * PAIR_WIDTH);
   readonly #prefixes: Prefix[][] = [[]];
   readonly #alphabets: Uint8Array[] = [];
-  /** For each alphabet where the run of its characters ends that was measured last, once one was measured in a text. */
+  /** For each alphabet, the end of the run of its characters that was measured last in the current text. Valid only if `#isMeasured`. */
   readonly #runEnds: Int32Array;
   #isMeasured = false;
   readonly #forms: readonly ((text: string) => boolean)[];
   readonly #minLength: number;
 
-  /** @param tokens prefixes that issuers gave; `forms` are credentials without a prefix. */
+  /**
+   * @param tokens credentials with an issuer's prefix
+   * @param forms credentials without a prefix
+   */
   constructor(tokens: readonly SecretToken[], forms: readonly SecretForm[] = []) {
     let shortest = Number.POSITIVE_INFINITY;
     const ordinals = new Map<string, number>();
@@ -98,7 +101,7 @@ export class SecretScanner {
 
   #add(prefix: Prefix): void {
     const [first, second] = [prefix.text.charCodeAt(0), prefix.text.charCodeAt(1)];
-    // Of one character: whatever follows.
+    // A prefix of one character: any second code.
     const seconds = Number.isNaN(second) ? Array.from({ length: PAIR_WIDTH }, (_, code) => code) : [second];
     for (const code of first < 128 ? seconds : []) {
       const pair = pairOf(first, code);
@@ -107,16 +110,16 @@ export class SecretScanner {
     }
   }
 
-  /** Whether a text holds a credential. */
+  /** Whether a text contains a credential. */
   isIn(text: string): boolean {
     if (text.length < this.#minLength) return false;
     this.#isMeasured = false;
-    // A prefix stands where no word goes on.
+    // A prefix begins only at the start of a word.
     for (let at = 0; at < text.length; at = runEnd(text, IN_WORD, at) + 1) if (this.#isAt(text, at)) return true;
     return this.#hasForm(text);
   }
 
-  /** The same for a path that was taken apart. */
+  /** Like {@link isIn} for a parsed path. */
   isInPath(path: string, segments: PathSegments): boolean {
     if (path.length < this.#minLength) return false;
     if (segments.isCut) return this.isIn(path);
@@ -128,7 +131,7 @@ export class SecretScanner {
   }
 
   #hasForm(text: string): boolean {
-    return digitsIn(text, FORM_MIN_DIGITS) && this.#forms.some((isForm) => isForm(text));
+    return hasDigits(text, FORM_MIN_DIGITS) && this.#forms.some((isForm) => isForm(text));
   }
 
   /** Whether a credential with a prefix begins at `at`. */
@@ -142,7 +145,7 @@ export class SecretScanner {
     return false;
   }
 
-  /** Whether what follows the prefix at `at` is as long as a credential of its kind. A run is measured once, however many prefixes start in it. */
+  /** Whether enough characters follow the prefix at `at`. Each run is measured only once, no matter how many prefixes begin in it. */
   #matches(prefix: Prefix, text: string, at: number): boolean {
     const start = at + prefix.text.length;
     if (prefix.minLength === 0) return true;
@@ -163,13 +166,16 @@ export class SecretScanner {
   }
 }
 
-/** Most words differ from a prefix in their third letter: that is told sooner than by a search. */
-function standsAt(prefix: string, text: string, at: number): boolean {
-  for (let own = 1; own < prefix.length; own++) if (text.charCodeAt(at + own) !== prefix.charCodeAt(own)) return false;
+/**
+ * Whether a prefix, whose first character is known to match, is at an offset of the text. Most words differ in the third character, so this
+ * loop is faster than `startsWith`.
+ */
+function standsAt(prefix: string, text: string, start: number): boolean {
+  for (let at = 1; at < prefix.length; at++) if (text.charCodeAt(start + at) !== prefix.charCodeAt(at)) return false;
   return true;
 }
 
-/** The check digit of payment cards. */
+/** Checks the check digit of a payment card (Luhn). */
 function passesLuhn(text: string): boolean {
   const digits = text.replace(/[^0-9]/g, '');
   let sum = 0;
@@ -178,11 +184,11 @@ function passesLuhn(text: string): boolean {
     const doubled = at % 2 === 1 ? digit * 2 : digit;
     sum += doubled > 9 ? doubled - 9 : doubled;
   }
-  // A number of one digit alone passes, and is not one.
+  // One repeated digit can pass the check, but is not a card number.
   return sum % 10 === 0 && !/^(.)\1*$/.test(digits);
 }
 
-/** Lengths of account numbers by country, as ISO 13616 has them. */
+/** Lengths of international bank account numbers by country (ISO 13616). */
 const IBAN_LENGTHS = new Map(
   (
     'AD24 AE23 AL28 AT20 AZ28 BA20 BE16 BG22 BH22 BR29 BY28 CH21 CR22 CY28 CZ24 DE22 DK18 DO28 EE20 EG29 ES24 FI18 FO18 FR27 GB22 ' +
@@ -194,7 +200,7 @@ const IBAN_LENGTHS = new Map(
     .map((entry) => [entry.slice(0, 2), Number(entry.slice(2))]),
 );
 
-/** The check digits of an international bank account number (ISO 7064, 97-10). */
+/** Checks the length and check digits of an international bank account number (ISO 7064, MOD 97-10). */
 function passesIban(text: string): boolean {
   const account = text.replace(/[^A-Za-z0-9]/g, '').toUpperCase();
   if (account.length !== IBAN_LENGTHS.get(account.slice(0, 2))) return false;

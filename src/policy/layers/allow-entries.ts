@@ -1,4 +1,4 @@
-/** The licensee's own allow entries: host, path prefix and methods. */
+/** The layer of the licensee's allow entries: host, path prefix and methods. */
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { type AllowEntry, invalidPolicy } from '../documents.ts';
 import type { Verdict } from '../types.ts';
@@ -10,11 +10,11 @@ import { type Ask, verdictOf } from './layer.ts';
 export interface AllowPolicy {
   readonly verdict: Verdict;
   readonly methods: ReadonlySet<string>;
-  /** Without a slash at its end; empty for the whole host. */
+  /** Path prefix without a trailing slash; empty for the whole host. */
   readonly path: string;
 }
 
-/** @throws PagegateError policy_invalid */
+/** Compiles the allow entries into a map by host. @throws PagegateError policy_invalid */
 export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter): HostMap<AllowPolicy[]> {
   const map = new HostMap<AllowPolicy[]>(filter);
   for (const { id, host, path, methods, note } of entries) {
@@ -26,13 +26,13 @@ export function compileAllow(entries: readonly AllowEntry[], filter: HostFilter)
       methods: new Set(methods.map((method) => method.toUpperCase())),
       path: withoutLastSlash(path),
     };
-    const others = map.add(read.host, read.reach, []) ?? [];
-    map.add(read.host, read.reach, [...others, compiled]);
+    const earlier = map.add(read.host, read.reach, []) ?? [];
+    map.add(read.host, read.reach, [...earlier, compiled]);
   }
   return map;
 }
 
-/** The entry for the place and the method; the longest path first. */
+/** Returns the verdict of the matching entry with the longest path. */
 export const allowVerdict: Ask<{ readonly allow: HostMap<AllowPolicy[]> }> = (
   { allow },
   { url, host, method },
@@ -52,8 +52,8 @@ export const allowVerdict: Ask<{ readonly allow: HostMap<AllowPolicy[]> }> = (
 };
 
 /**
- * Whether an encoded path has the slashes of a prefix as slashes: a server that does not take `%2f` for one finds `/v1%2fx` elsewhere
- * than below `/v1`.
+ * Whether the slashes of a prefix are literal slashes in the encoded path. For a server that does not decode `%2f` into a slash,
+ * `/v1%2fx` is not below `/v1`.
  */
 function hasOwnSlashes(path: string, prefix: string): boolean {
   let end = path.indexOf('/');

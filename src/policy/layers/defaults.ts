@@ -1,4 +1,4 @@
-/** The last layer: classified or not, read or write. */
+/** The last layer: a default verdict by classified or not, read or write. */
 import { type DefaultId, invalidPolicy, type PolicyDocument } from '../documents.ts';
 import type { Verdict } from '../types.ts';
 import { type Ask, verdictOf } from './layer.ts';
@@ -12,12 +12,12 @@ const IDS: readonly DefaultId[] = [
   'unclassified_write',
 ];
 
-/** @throws PagegateError policy_invalid */
+/** Compiles the defaults with the verdicts of the profile. @throws PagegateError policy_invalid */
 export function compileDefaults({ defaults, profile }: PolicyDocument): Defaults {
   const compiled: Partial<Record<DefaultId, Verdict>> = {};
   for (const { id, verdict, note } of defaults) {
-    const own = id === 'unclassified_read' || id === 'unclassified_subdomain' ? profile[id] : verdict;
-    const name = own ?? verdict;
+    const profileVerdict = id === 'unclassified_read' || id === 'unclassified_subdomain' ? profile[id] : undefined;
+    const name = profileVerdict ?? verdict;
     if (name === undefined) throw invalidPolicy(id, `The default "${id}" has no verdict.`);
     compiled[id] = verdictOf(name, 'default', id, note);
   }
@@ -39,7 +39,7 @@ function chosen(defaults: Defaults, isRead: boolean, known: 'found' | 'parent' |
   return known === 'parent' ? defaults.unclassified_subdomain : defaults.unclassified_read;
 }
 
-/** What a person should know about a profile. */
+/** Returns a warning for each default that allows unclassified reads. */
 export function defaultWarnings(defaults: Defaults): string[] {
   return (['unclassified_read', 'unclassified_subdomain'] as const)
     .filter((id) => defaults[id].verdict === 'allow')

@@ -1,4 +1,4 @@
-/** The checks that a guard rule can name, each made into one function of a request. */
+/** The checks that a guard rule can name, each compiled into a function of the request. */
 
 import { BoundedCache } from '../../bounded-cache.ts';
 import { type CanonicalUrl, SPELLING } from '../../domain/canonical-url.ts';
@@ -26,15 +26,15 @@ export interface GuardContext {
   readonly lookalikes: PolicyDocument['lookalikes'];
   readonly hosts: PolicyDocument['hosts'];
   readonly filter: HostFilter;
-  /** The networks that the licensee excuses. */
+  /** The address ranges that the licensee exempts. */
   readonly exceptions: readonly Range[];
-  /** Whether a URL inside a URL leads to an internal place. */
+  /** Whether a URL inside a URL leads to an internal destination. `isBare`: it has no scheme. */
   readonly isInternal: (url: CanonicalUrl, isBare: boolean) => boolean;
 }
 
 type Factory = (rule: RuleEntry, context: GuardContext) => GuardCheck;
 
-/** The checks that a guard rule can name. */
+/** A factory for each check, by its name in rules. */
 export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   scheme: (rule) => {
     const allowed = new Set(rule.allowed ?? []);
@@ -73,16 +73,16 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   host_name: (rule, { filter }) => {
     const { single_label: singleLabel = false, unlisted = false } = rule;
     const suffixes = suffixMap(rule.suffixes, filter);
-    const inside = suffixMap(rule.inside_suffixes, filter);
+    const internal = suffixMap(rule.inside_suffixes, filter);
     const lastLabels = new Set((rule.suffixes ?? []).map(lastLabelOf));
-    const insideLabels = new Set((rule.inside_suffixes ?? []).map(lastLabelOf));
+    const internalLabels = new Set((rule.inside_suffixes ?? []).map(lastLabelOf));
     const kindOf = memoByLastLabel((label) => {
-      const isListed = !insideLabels.has(label) && hasKnownSuffix(`a.${label}`);
+      const isListed = !internalLabels.has(label) && hasKnownSuffix(`a.${label}`);
       return (lastLabels.has(label) ? LABEL.suffix : 0) | (isListed ? LABEL.listed : 0);
     });
-    // A top-level domain may be newer than the list: what is classified exists.
+    // A top-level domain may be newer than the list. A classified host exists, so its suffix does, too.
     const isUnlisted = ({ host, evidence }: Subject): boolean =>
-      (!hasKnownSuffix(host) || inside.find(host) === true) && !evidence.found && !evidence.parentFound;
+      (!hasKnownSuffix(host) || internal.find(host) === true) && !evidence.found && !evidence.parentFound;
     return (subject) => {
       const { host, url } = subject;
       if (url.hostKind !== 'domain') return false;
@@ -95,7 +95,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   spelled_address: (rule) => {
     const ranges = (rule.ranges ?? []).map(readRange);
     return ({ host, url, evidence }) => {
-      // Three dots or hyphens and four digits at least, and a label more.
+      // The shortest such name has four digits, three dots or hyphens, and one more label.
       if (url.hostKind !== 'domain' || host.length < 9) return false;
       return (
         spelledAddresses(host).some((address) => ranges.some((range) => isInRange(range, address))) && !evidence.found
@@ -117,7 +117,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
       minRunDigits: rule.min_run_digits ?? 5,
       maxSubdomainLength: rule.max_subdomain_length ?? 120,
     };
-    // Somebody looked at a host that is itself classified; data does not travel to a fixed name.
+    // A classified host was reviewed and has a fixed name: its labels cannot carry data.
     return ({ host, url, evidence }) => url.hostKind === 'domain' && isTunnelName(host, limits) && !evidence.found;
   },
   secret: (rule, context) => {
@@ -162,7 +162,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
   },
 };
 
-/** Names, and everything below them. */
+/** Returns a map that contains the names and all their subdomains. */
 function suffixMap(names: readonly string[] | undefined, filter: HostFilter): HostMap<true> {
   const map = new HostMap<true>(filter);
   for (const name of names ?? []) map.add(name, 'suffix', true);
@@ -175,19 +175,19 @@ function lastLabelOf(name: string): string {
 
 const LAST_LABELS_MAX = 4096;
 
-/** What is said of a last label: a suffix of special names ends with it; the public suffix list knows it. */
+/** Flags of a last label. `suffix`: one of the rule's suffixes ends with it. `listed`: it is on the public suffix list. */
 const LABEL = { suffix: 1, listed: 2 } as const;
 
-/** What is said of all hosts below a last label, asked once for each label; undefined for a single label. */
-function memoByLastLabel(asked: (label: string) => number): (host: string) => number | undefined {
-  const known = new BoundedCache<number | string, number>(LAST_LABELS_MAX);
+/** Caches a function of a host's last label. The returned function returns undefined for a host of a single label. */
+function memoByLastLabel(compute: (label: string) => number): (host: string) => number | undefined {
+  const cache = new BoundedCache<number | string, number>(LAST_LABELS_MAX);
   return (host) => {
     let dot = host.length - 1;
     while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;
     if (dot < 0) return undefined;
     const number = packText(host, dot + 1, host.length);
-    // A number is found without a copy; hosts are in lower case.
+    // A number as key avoids a copy of the label. Hosts are in lower case.
     const key = number < 0 ? host.slice(dot + 1) : number;
-    return known.get(key) ?? known.keep(key, asked(host.slice(dot + 1)));
+    return cache.get(key) ?? cache.keep(key, compute(host.slice(dot + 1)));
   };
 }

@@ -1,4 +1,4 @@
-/** The second layer: guard rules, which no evidence may excuse; the licensee can excuse one host from one of them. */
+/** The second layer: guard rules. No evidence overrides a match. The licensee can excuse a host from a rule. */
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { didYouMean } from '../../json/did-you-mean.ts';
 import { type ExcuseEntry, invalidPolicy, type PolicyDocument, type RuleEntry } from '../documents.ts';
@@ -15,16 +15,16 @@ import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
 export interface GuardRule {
   readonly verdict: Verdict;
   readonly check: GuardCheck;
-  /** The check can hold only for a request that has one of these traits. */
+  /** Trait bits: the check can match only a request that has at least one of them. */
   readonly needs: number;
-  /** The licensee's excuses from this rule, where there are any. */
+  /** The licensee's excuses from this rule; undefined if there are none. */
   readonly excuses: HostMap<readonly ExcuseEntry[]> | undefined;
 }
 
-/** Checks about where a URL leads: those are asked about URLs inside a URL too. */
+/** Checks of a URL's destination. They also apply to URLs inside a URL. */
 const PLACE_CHECKS: ReadonlySet<string> = new Set(['host_name', 'spelled_address']);
 
-/** Deny before flag. @throws PagegateError policy_invalid */
+/** Compiles the guard rules, deny before flag. @throws PagegateError policy_invalid */
 export function compileGuards(
   document: PolicyDocument,
   tokens: TokenIndex,
@@ -56,18 +56,18 @@ export function compileGuards(
     const verdict = verdictOf(rule.verdict, 'rules', id, rule.note);
     const check = factory(rule, context);
     rules.push({ verdict, check, needs: traitsNeeded(rule), excuses: excuses.get(id) });
-    // The last label of a value without a scheme may be the extension of a file.
+    // In a value without a scheme, the last label may be a file extension: an unknown suffix means nothing.
     if (isPlaceRule(rule)) places.push({ check, checkBare: factory({ ...rule, unlisted: false }, context) });
   }
   return strictestFirst(rules);
 }
 
-/** Whether a rule is about where a URL leads. Any public address is such a place no more. */
+/** Whether a rule checks for internal destinations. A rule that denies every address is not one of them. */
 function isPlaceRule({ check = '', ranges = [] }: RuleEntry): boolean {
   return PLACE_CHECKS.has(check) || (check === 'address' && !ranges.includes('0.0.0.0/0'));
 }
 
-/** The excuses of each rule by host. @throws PagegateError policy_invalid */
+/** Compiles the excuses into a map by rule, then by host. @throws PagegateError policy_invalid */
 function compileExcuses({ excuses, rules }: PolicyDocument): Map<string, HostMap<readonly ExcuseEntry[]>> {
   const byRule = new Map<string, HostMap<readonly ExcuseEntry[]>>();
   const guards = rules.filter(({ kind }) => kind === 'guard').map(({ id }) => id);
@@ -93,23 +93,23 @@ function isExcused(excuses: GuardRule['excuses'], { host, url }: Subject): boole
   return excuses.all(host).some((entries) => entries.some(({ port }) => port === undefined || port === url.port));
 }
 
-/** The guard rules by the traits that a request has. */
+/** Selects the guard rules for a request by its traits. */
 export class GuardPlan {
   readonly #rules: readonly GuardRule[];
-  readonly #asked: (readonly GuardRule[] | undefined)[] = new Array(TRAIT_SETS).fill(undefined);
+  readonly #rulesByTraits: (readonly GuardRule[] | undefined)[] = new Array(TRAIT_SETS).fill(undefined);
 
   constructor(rules: readonly GuardRule[]) {
     this.#rules = rules;
   }
 
-  /** Those that can match a request with these traits. */
-  asked(traits: number): readonly GuardRule[] {
-    this.#asked[traits] ??= this.#rules.filter(({ needs }) => (needs & traits) !== 0);
-    return this.#asked[traits]!;
+  /** Returns the rules that can match a request with these traits. */
+  rulesFor(traits: number): readonly GuardRule[] {
+    this.#rulesByTraits[traits] ??= this.#rules.filter(({ needs }) => (needs & traits) !== 0);
+    return this.#rulesByTraits[traits]!;
   }
 }
 
 export const guardVerdict: Ask<{ readonly guardPlan: GuardPlan }> = ({ guardPlan }, subject, all) => {
   const matches = ({ check, excuses }: GuardRule): boolean => check(subject) && !isExcused(excuses, subject);
-  return firstMatch(guardPlan.asked(traitsOf(subject)), matches, all);
+  return firstMatch(guardPlan.rulesFor(traitsOf(subject)), matches, all);
 };

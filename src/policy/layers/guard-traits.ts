@@ -1,4 +1,4 @@
-/** What a request must have for a guard to be worth asking; most requests have few of these. */
+/** Traits of a request that decide which guard rules can match it. Most requests have few traits, so most rules are skipped. */
 import type { RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 import { hasDigit } from '../url/characters.ts';
@@ -9,11 +9,11 @@ const TRAIT = {
   address: 4,
   international: 8,
   query: 16,
-  /** Another scheme than http and https, or another port than theirs. */
+  /** A scheme other than http and https, or a port other than 80 and 443. */
   place: 32,
   /** Longer than {@link USUAL_LENGTH}. */
   length: 64,
-  /** Another method than GET. */
+  /** A method other than GET. */
   method: 128,
   /** A digit in the host. */
   hostDigit: 256,
@@ -21,16 +21,16 @@ const TRAIT = {
   hostLength: 512,
 } as const;
 
-/** Every set of traits is less. */
+/** The number of trait sets: every bit mask of {@link TRAIT} is below it. */
 export const TRAIT_SETS = 1024;
 
 const USUAL_HOST_LENGTH = 31;
 
 const USUAL_LENGTH = 512;
-/** The longest URL that the check `length` lets pass where the rule names no limit. */
+/** The longest URL that the check `length` lets pass if the rule sets no limit. */
 export const LENGTH_MAX = 4096;
 
-/** Which traits a check needs; a check that is not listed is always asked. */
+/** The trait that a request must have for a check to match. A check that is not listed always runs. */
 const NEEDS: Readonly<Record<string, number>> = {
   userinfo: TRAIT.spelling,
   spelling: TRAIT.spelling,
@@ -41,7 +41,7 @@ const NEEDS: Readonly<Record<string, number>> = {
   spelled_address: TRAIT.hostDigit,
 };
 
-/** The traits that a rule's check needs, one of them; none where it can never hold. */
+/** Returns the trait bit that a request must have for the rule's check to match; 0 if it never matches. */
 export function traitsNeeded(rule: RuleEntry): number {
   const { check = '' } = rule;
   const allowed = new Set<string | number>(rule.allowed ?? []);
@@ -55,12 +55,12 @@ export function traitsNeeded(rule: RuleEntry): number {
   return NEEDS[check] ?? TRAIT.always;
 }
 
-/** Whether a name must be longer than usual to be taken for a tunnel. */
+/** Whether only host names longer than usual can count as a tunnel. */
 function isLongTunnel({ min_run: run = 0, max_subdomain_length: length = 0 }: RuleEntry): boolean {
   return run > USUAL_HOST_LENGTH && length >= USUAL_HOST_LENGTH;
 }
 
-/** The traits of a request. A plain URL has none of those that come from an unusual spelling. */
+/** Returns the traits of a request as a bit mask. A plain URL has no trait of an unusual spelling. */
 export function traitsOf({ url, method, host }: Subject): number {
   let traits: number = hasDigit(host, 0, host.length) ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
   if (host.length > USUAL_HOST_LENGTH) traits |= TRAIT.hostLength;

@@ -1,4 +1,4 @@
-/** The first layer: hosts that stand on the policy's list. */
+/** The first layer: the policy's list of high-value hosts. */
 import type { Steps } from '../../steps.ts';
 import { type HostEntry, invalidPolicy } from '../documents.ts';
 import {
@@ -17,25 +17,25 @@ import { isAtPlace } from '../url/paths.ts';
 import { type Ask, verdictOf } from './layer.ts';
 import type { PatternLayer } from './pattern-rules.ts';
 
-/** What a host entry says about reads or about writes, compiled. An entry with several paths is compiled once for each. */
+/** A compiled host entry for reads or for writes. An entry with several paths is compiled once for each path. */
 interface HostPolicy {
-  /** The host without the sign in front, canonical. */
+  /** The canonical host, without a leading `=` or `*.`. */
   readonly name: string;
   readonly verdict: Verdict;
-  /** The place at which alone it counts, folded; undefined for the whole host. */
+  /** The folded path that the entry is limited to; undefined for the whole host. */
   readonly path: string | undefined;
-  /** The contexts of a URL in which it counts, as bits; undefined for all. */
+  /** Bit mask of the contexts in which the entry applies; undefined for all. */
   readonly contexts: number | undefined;
 }
 
-/** All that is said of one host, for each kind of method the nearest first. */
+/** All entries of one host and reach, compiled for each kind of method, the most specific first. */
 export interface HostPolicies {
   readonly entries: readonly HostEntry[];
   readonly reads: readonly HostPolicy[];
   readonly writes: readonly HostPolicy[];
 }
 
-/** A step for each host. @throws PagegateError policy_invalid */
+/** Compiles the host entries, with a step for each host. @throws PagegateError policy_invalid */
 export function* compileHosts(entries: readonly HostEntry[], filter: HostFilter): Steps<HostMap<HostPolicies>> {
   const map = new HostMap<HostPolicies>(filter);
   for (const placed of byHost(entries.map(readHost))) {
@@ -62,26 +62,26 @@ function readHost(entry: HostEntry): Pick<PlacedHost, 'entry' | 'host' | 'reach'
   return { entry, ...read };
 }
 
-function compileKind(entries: readonly HostEntry[], name: string, kind: MethodKind): HostPolicy[] {
+function compileKind(entries: readonly HostEntry[], host: string, kind: MethodKind): HostPolicy[] {
   const compiled = entries.flatMap((entry): HostPolicy[] => {
-    const said = kind.of(entry);
-    if (said === undefined) return [];
-    const verdict = verdictOf(said, 'high_value_hosts', entry.id, entry.note);
-    // What is sent off is no reading matter.
+    const name = kind.of(entry);
+    if (name === undefined) return [];
+    const verdict = verdictOf(name, 'high_value_hosts', entry.id, entry.note);
+    // A write is never reading matter, so contexts do not matter.
     const contexts = kind === READ ? hostContexts(entry) : undefined;
-    return (countingPaths(entry) ?? [undefined]).map((path) => ({ name, verdict, path, contexts }));
+    return (countingPaths(entry) ?? [undefined]).map((path) => ({ name: host, verdict, path, contexts }));
   });
   return compiled.sort(nearestFirst);
 }
 
-/** Of one host: a longer place is nearer than a shorter one and the whole host; of two that are equally near, the one that denies. */
+/** Compares entries of one host: the longer path comes first, the whole host last. On a tie, the entry that denies comes first. */
 function nearestFirst(one: HostPolicy, other: HostPolicy): number {
   return nearness(other.path) - nearness(one.path) || Number(isDenial(other)) - Number(isDenial(one));
 }
 
 const isDenial = ({ verdict }: HostPolicy): boolean => verdict.verdict === 'deny';
 
-/** The nearest entry that says something about the method. */
+/** Returns the verdict of the most specific entry that matches the request. */
 export const hostVerdict: Ask<{ readonly hosts: HostMap<HostPolicies>; readonly patterns: PatternLayer }> = (
   { hosts, patterns },
   subject,
@@ -91,7 +91,7 @@ export const hostVerdict: Ask<{ readonly hosts: HostMap<HostPolicies>; readonly 
   if (nearest.length === 0) return undefined;
   for (const { reads, writes } of nearest) {
     for (const { name, verdict, path, contexts } of subject.isRead ? reads : writes) {
-      if (path !== undefined && !subject.paths.some((own) => isAtPlace(own, path))) continue;
+      if (path !== undefined && !subject.paths.some((folded) => isAtPlace(folded, path))) continue;
       if (contexts !== undefined && (contexts & (1 << patterns.contextOf(subject, name))) === 0) continue;
       all?.push(verdict);
       return verdict;

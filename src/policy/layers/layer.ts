@@ -1,27 +1,27 @@
-/** What all layers have in common. */
+/** Types and functions that all layers share. */
 
 import type { VerdictName } from '../../record/vocabulary.ts';
 import type { Subject } from '../subject.ts';
 import type { Layer, Verdict } from '../types.ts';
 
 /**
- * Asks a layer, with its tables of the policy: the verdict that counts, undefined where nothing in the layer matches. With `all`,
- * everything that matches is put there, in the layer's order.
+ * Asks a layer about a request. Returns the layer's verdict; undefined if nothing in the layer matches. If `all` is given, appends every
+ * match to it, in the layer's order.
  */
 export type Ask<Tables> = (tables: Tables, subject: Subject, all?: Verdict[]) => Verdict | undefined;
 
-/** A verdict as every answer of its entry carries it: one object, made at the start. */
+/** Creates the verdict of a policy entry. Each entry has one frozen verdict object, created when the policy is compiled. */
 export function verdictOf(verdict: VerdictName, layer: Layer, id: string, note: string): Verdict {
   return Object.freeze({ verdict, layer, id, note });
 }
 
-/** Deny before flag before allow; otherwise the order stays. */
+/** Sorts deny before flag before allow, otherwise in the given order. */
 export function strictestFirst<T extends { readonly verdict: Verdict }>(entries: readonly T[]): T[] {
   const of = (name: VerdictName): T[] => entries.filter((entry) => entry.verdict.verdict === name);
   return [...of('deny'), ...of('flag'), ...of('allow')];
 }
 
-/** The first of the entries that matches, and with `all` every one. */
+/** Returns the verdict of the first entry that matches. If `all` is given, appends the verdicts of all matching entries to it. */
 export function firstMatch<T extends { readonly verdict: Verdict }>(
   entries: readonly T[],
   matches: (entry: T, at: number) => boolean,

@@ -1,4 +1,4 @@
-/** The layers in the order in which they are asked: the one place that says it, for the verdict and for its explanation. */
+/** The order of the layers, shared by the verdict and its explanation. */
 import type { Policy } from '../policy.ts';
 import type { Layer, Verdict } from '../types.ts';
 import { allowVerdict } from './allow-entries.ts';
@@ -24,7 +24,7 @@ export const LAYERS: readonly LayerStep[] = [
   { step: 'default', layer: 'default', ask: defaultVerdict },
 ];
 
-/** Whether the evaluation ends with what a layer said: with a denial, and with an allow entry of the licensee. */
-export function isFinal({ step }: LayerStep, said: Verdict): boolean {
-  return said.verdict === 'deny' || step === 'allow_entries';
+/** Whether a layer's verdict ends the evaluation: a deny, or an allow entry of the licensee. */
+export function isFinal({ step }: LayerStep, { verdict }: Verdict): boolean {
+  return verdict === 'deny' || step === 'allow_entries';
 }

@@ -1,41 +1,41 @@
-/** The cheap look at a page's text: whether it can be the page that a request is on. */
+/** A cheap filter on the text of a page's URL: whether a request can be on that page. */
 import { DOT, SLASH } from '../../bytes/ascii.ts';
 import { isPlainPath } from '../../domain/canonical-url.ts';
 import { DIGITS, isDigit, isIn, LOWER, tableOf } from '../url/characters.ts';
 
-/** For pages that come as texts. */
+/** Buffer for pages that are strings. */
 const scratch = new Uint8Array(4_096);
 
-/** What is known of a page's scheme and host, instead of how long they are. */
+/** Results of a host comparison, in place of the length of scheme and host. */
 const HOST = {
-  /** Another one than the request's. */
+  /** Another host than the request's. */
   other: -1,
-  /** Not written as the URL standard writes it, so that it may be the request's all the same. */
+  /** Not in the URL standard's canonical spelling, so it may still be the request's host. */
   unclear: -2,
 } as const;
 
-/** Where a request goes, as pages are compared with it. */
+/** The host and paths of a request, prepared for the comparison with pages. */
 export class RequestPlace {
   readonly #target: { readonly host: string; readonly paths: readonly string[] };
   readonly #hasWww: boolean;
-  /** How long scheme and host are of the page that was looked at last, or one of {@link HOST}. */
+  /** Length of scheme and host of the previous page, or one of {@link HOST}. */
   #origin: number = HOST.unclear;
-  /** Scheme, host and slash of the text that was looked at last; empty where it has none. */
+  /** Scheme, host and slash of the previous string; empty if there is none. */
   #originText = '';
 
-  /** @param target its host, and its paths in every form, folded; they are read where a page stands on the host */
+  /** @param target host of the request and all folded forms of its path; `paths` is read only if a page is on the host */
   constructor(target: { readonly host: string; readonly paths: readonly string[] }) {
     this.#target = target;
     this.#hasWww = target.host.startsWith('www.');
   }
 
-  /** The same as {@link mayBeOn} for a text, which takes a closer look where it is long or not ASCII. */
+  /** Like {@link mayBeOn} for a string. Returns true, which means a closer look, if the string is long or not ASCII. */
   mayBeOnText(url: string): boolean {
-    // Pages of one record mostly stand on one host.
+    // Most pages of a record have the same host.
     const isHostOfBefore = this.#originText !== '' && url.startsWith(this.#originText);
     if (isHostOfBefore && this.#origin === HOST.other) return false;
     if (url.length > scratch.length) return true;
-    // A loop over a short text takes less than one call that copies it.
+    // For a short string, a loop is faster than a call that copies it.
     for (let at = 0; at < url.length; at++) {
       const code = url.charCodeAt(at);
       if (code > 0x7e) return true;
@@ -47,9 +47,9 @@ export class RequestPlace {
   }
 
   /**
-   * Whether the page that stands in `bytes` from `start` up to `end` can be the one, by its bytes alone: a cheap no for most pages, and
-   * never a wrong one where the page is in the URL standard's own spelling, as an index has it. `isHostOfBefore`: scheme and host are those
-   * of the page that was looked at last.
+   * Whether the request can be on the page whose URL is `bytes[start, end)`. Looks only at the bytes: this rejects most pages cheaply. A
+   * page in the URL standard's canonical spelling, which every index stores, is never rejected wrongly. `isHostOfBefore`: scheme and host
+   * are those of the previous page.
    */
   mayBeOn(bytes: Uint8Array, start: number, end: number, isHostOfBefore = false): boolean {
     if (!isHostOfBefore) {
@@ -63,7 +63,7 @@ export class RequestPlace {
     return false;
   }
 
-  /** How long scheme and host are where the host, perhaps behind `www.`, is the request's; else one of {@link HOST}. */
+  /** Returns the length of scheme and host if the host, perhaps after `www.`, is the request's; otherwise one of {@link HOST}. */
   #originOf(bytes: Uint8Array, start: number, end: number): number {
     const { host } = this.#target;
     const schemeEnd = schemeEndOf(bytes, start, end);
@@ -84,7 +84,7 @@ const LETTERS = tableOf(LOWER);
 const SECURE = 'https://';
 const PLAIN = 'http://';
 
-/** Where the scheme of a page ends; -1 where it has another one than http and https. */
+/** Returns the offset after a page's scheme and `://`; -1 if the scheme is neither http nor https. */
 function schemeEndOf(bytes: Uint8Array, start: number, end: number): number {
   const size = standsAt(SECURE, bytes, start) ? SECURE.length : standsAt(PLAIN, bytes, start) ? PLAIN.length : -1;
   return size < 0 || start + size > end ? -1 : start + size;
@@ -95,20 +95,20 @@ function standsAt(text: string, bytes: Uint8Array, start: number): boolean {
   return true;
 }
 
-/** Whether a page with the path from `start` up to `end` can be the one. `path` is the request's, folded. */
+/** Whether a page whose path is `bytes[start, end)` can be the request's page. `path` is the request's folded path. */
 function mayBePath(bytes: Uint8Array, start: number, end: number, path: string): boolean {
-  for (let at = start, own = 0; at < end; at++, own++) {
+  for (let at = start, pathAt = 0; at < end; at++, pathAt++) {
     const code = bytes[at]!;
     if (code === 0x3f || code === 0x23) return true;
     if (code === 0x25 || code === 0x3b || code === 0x5c || code > 0x7e) return true;
     const lower = code >= 0x41 && code <= 0x5a ? code | 0x20 : code;
-    const ownCode = own < path.length ? path.charCodeAt(own) : 0;
-    if (lower === ownCode) continue;
-    // The letter without its accent, which the page may have as an escape of its own.
-    if (ownCode > 0x7e) return true;
+    const pathCode = pathAt < path.length ? path.charCodeAt(pathAt) : 0;
+    if (lower === pathCode) continue;
+    // The page may have the plain letter here, and its accent as a separate percent escape.
+    if (pathCode > 0x7e) return true;
     if (!isIn(NO_SIGN, lower)) return endsInSigns(bytes, at, end);
-    // Slashes and dots may be folded away.
-    if (lower === 0x2f && own === path.length) {
+    // Folding may have removed slashes and dots.
+    if (lower === 0x2f && pathAt === path.length) {
       return !isFurtherSegment(bytes, at + 1, end) || !isPlainPath(bytes, start, end);
     }
     return lower === 0x2f || lower === 0x2e || code <= 0x20;
@@ -116,7 +116,7 @@ function mayBePath(bytes: Uint8Array, start: number, end: number, path: string):
   return true;
 }
 
-/** Whether a page's path may end at `at`, or before it: signs at its end are no part of it. */
+/** Whether a page's path may end at or before `start`: only signs follow, which are not part of the path. */
 function endsInSigns(bytes: Uint8Array, start: number, end: number): boolean {
   for (let at = start; at < end; at++) {
     const code = bytes[at]!;
@@ -126,7 +126,7 @@ function endsInSigns(bytes: Uint8Array, start: number, end: number): boolean {
   return true;
 }
 
-/** Whether a segment begins at `at` that no folding takes away and that may not stand for its folder (`index`, `default`, `amp`). */
+/** Whether a segment begins at `at` that folding keeps and that cannot be an index file (`index`, `default`, `amp`). */
 function isFurtherSegment(bytes: Uint8Array, at: number, end: number): boolean {
   if (at >= end) return false;
   const first = bytes[at]! | 0x20;
@@ -140,8 +140,9 @@ function isPair(first: number, second: number, letters: string): boolean {
 }
 
 /**
- * Whether the host that begins at `start` stands there as the URL standard writes it, so that it is another one than any that it does not
- * equal: letters, digits and inner signs in a last label that begins as a name does. More than one `www.` is left out of the comparison.
+ * Whether the host that begins at `start` is in the URL standard's canonical spelling, so that a different text is a different host. All
+ * characters must be lower-case letters, digits, dots, hyphens or underscores, and the last label must begin with a letter. Returns false
+ * for more than one leading `www.`.
  */
 function isCanonicalHost(bytes: Uint8Array, start: number, end: number): boolean {
   if (standsAt(WWW_TWICE, bytes, start)) return false;

@@ -1,4 +1,4 @@
-/** The structural checks that a pattern rule can name. */
+/** The checks that a pattern rule can name, each compiled into a function of the request. */
 import { isBulk } from '../checks/bulk-query.ts';
 import { hasOpenRedirect } from '../checks/nested-urls.ts';
 import type { RuleEntry } from '../documents.ts';
@@ -28,8 +28,8 @@ export const PATTERN_CHECKS: Readonly<Record<string, Factory>> = {
   },
 };
 
-/** What follows its name is told to it. */
+/** A path of a GraphQL endpoint. Anything except a letter or digit may follow the name. */
 const GRAPHQL_PATH = /\/(?:graphql|gql|graphiql)(?![a-z0-9])/i;
 const QUERY_NAME = /(?:^|[^a-z0-9])query$/i;
-/** Comments and fragments may stand in front of a mutation; the word itself opens it. */
+/** A GraphQL mutation. Comments and fragments may come before the keyword. */
 const MUTATION = /(?:^|[\s}])mutation(?=[\s({@])/i;

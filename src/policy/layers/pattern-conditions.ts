@@ -1,39 +1,45 @@
-/** Conditions of pattern rules, compiled: for each token list what rules ask of it, by where its words stand. */
+/** Compiles the conditions of pattern rules into tables: for each token list, the conditions on its words. */
 import type { Condition } from '../documents.ts';
 import type { TokenIndex } from '../words/tokens.ts';
 import { countingContexts, POSITION } from '../words/word-contexts.ts';
 
-/** What a rule asks of a word in the path; -1 where it asks for no list. */
+/** A condition on a word in the path. `rule` is the index of the rule, here and below. Token lists are ordinals, or -1 if not required. */
 export interface SegmentCondition {
   readonly rule: number;
+  /** Which of the two tables of {@link POSITION} `mask` applies to. */
   readonly table: 0 | 1;
+  /** Bits of the positions and contexts in which the word must occur. */
   readonly mask: number;
+  /** Token list of another word that the path must have. */
   readonly also: number;
+  /** Bits of the positions and contexts in which that other word must occur. */
   readonly alsoMask: number;
+  /** Token list of the host's first label. */
   readonly hostLabel: number;
-  /** Token list of a query parameter's name that must be there too. */
+  /** Token list of the name of a query parameter that must have a value. */
   readonly parameter: number;
 }
 
-/** What a rule asks of the host's first label. */
+/** A condition on the host's first label. */
 export interface HostCondition {
   readonly rule: number;
-  /** The contexts, behind the path, in which it counts. */
+  /** Bits of the contexts after the path in which the condition applies. */
   readonly contexts: number;
-  /** Whether it counts on the root alone. */
+  /** Whether the condition applies only to the root. */
   readonly isRoot: boolean;
 }
 
-/** What a rule asks of a query parameter; -1 where any value will do. */
+/** A condition on a query parameter. */
 export interface ParameterCondition {
   readonly rule: number;
   readonly contexts: number;
+  /** Token list of the value; -1 if any value matches. */
   readonly value: number;
   readonly minValueLength: number;
   readonly butDates: boolean;
 }
 
-/** What a rule asks of the last segment as a file. */
+/** A condition on the last segment as a file name. */
 export interface FileCondition {
   readonly rule: number;
   readonly contexts: number;
@@ -41,16 +47,16 @@ export interface FileCondition {
 
 type Table<T> = (readonly T[] | undefined)[];
 
-/** Conditions of all rules by token list: a word that is met leads to what asks for it. */
+/** Conditions of all rules, each table indexed by the ordinal of a token list. A word of the URL leads to the conditions on it. */
 export class ConditionTable {
   readonly segment: Table<SegmentCondition> = [];
   readonly host: Table<HostCondition> = [];
   readonly parameter: Table<ParameterCondition> = [];
   readonly file: Table<FileCondition> = [];
   readonly extension: Table<FileCondition> = [];
-  /** For each token list whether a condition asks for it in a path. */
+  /** For each token list: 1 if a condition uses it for segments of a path. */
   readonly inPath: Uint8Array;
-  /** The same of the names of parameters. */
+  /** For each token list: 1 if a condition uses it for names of parameters. */
   readonly inQuery: Uint8Array;
   readonly #tokens: TokenIndex;
 
@@ -60,7 +66,7 @@ export class ConditionTable {
     this.inQuery = new Uint8Array(tokens.names.length);
   }
 
-  /** @throws PagegateError policy_invalid, where a list does not exist */
+  /** Adds a condition of the rule with index `rule`. @throws PagegateError policy_invalid, if a token list does not exist */
   add(rule: number, condition: Condition): void {
     const list = (name: string | undefined): number => (name === undefined ? -1 : this.#tokens.ordinal(name));
     const contexts = countingContexts(condition.not_in ?? [], condition.even_in ?? []);

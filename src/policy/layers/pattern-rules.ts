@@ -1,4 +1,4 @@
-/** Pattern rules: what a URL's words say about a page that no evidence speaks of. */
+/** The layer of pattern rules: judges a URL by the words of its path, query and host. */
 import { DOT } from '../../bytes/ascii.ts';
 import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import { invalidPolicy, type PolicyDocument, type RuleEntry } from '../documents.ts';
@@ -31,29 +31,29 @@ interface PatternRule {
   readonly entry: RuleEntry;
 }
 
-/** Token lists of query parameters with a sense of their own, by their names in the policy. */
-const PARAMETER_LISTS = {
-  /** They hold a title: only one of a wiki's own pages, with a colon, names what the page is for. */
+/** Token lists with a special meaning in this layer, by their names in the policy. */
+const SPECIAL_LISTS = {
+  /** Parameters whose value is a title. Only a title with a colon, a wiki's own page, says what the page is for. */
   title: 'title_name',
-  /** They hold the path of a page on the root or its index file, and are a search elsewhere. */
+  /** Parameters whose value is the path of a page on the root or its index file, and a search term elsewhere. */
   path: 'path_name',
-  /** They name a controller, on the root or its index file. */
+  /** Parameters that name a controller on the root or its index file. */
   controller: 'controller_name',
-  /** They name an act, written as the name of a program may be: `deleteItem`. */
+  /** Parameters that name an action, possibly written like a program's name: `deleteItem`. */
   act: 'action_dispatch',
-  /** They may hold the id of a program. */
+  /** Parameters whose value may be the id of a program. */
   programId: 'program_id_name',
-  /** A page on which parameters are words to search for. */
+  /** Pages whose parameters are search terms. */
   search: 'search_page',
   /** Words for a login. */
   login: 'login',
-  /** Pages that a company has for everybody; they excuse on hosts that are denied as a whole. */
+  /** A company's public pages. They are exempt on hosts that are denied as a whole. */
   open: 'open_page',
-  /** Pages with text; a host may have such a name, too, and excuses so (`careers.example.com`). */
+  /** Pages with text. Hosts with such a first label are exempt in the same way (`careers.example.com`). */
   text: 'text_page',
 } as const;
 
-/** The pattern rules, compiled; judges one URL at a time. */
+/** The compiled pattern rules. Judges one URL at a time. */
 export class PatternLayer {
   readonly #rules: readonly PatternRule[];
   readonly #checks: readonly PatternRule[];
@@ -61,10 +61,10 @@ export class PatternLayer {
   readonly #tokens: TokenIndex;
   readonly #words: Words;
   readonly #places: HostMap<HostPlaces>;
-  readonly #lists: Readonly<Record<keyof typeof PARAMETER_LISTS, number>>;
-  /** For each token list whether something is asked of parameters with such a name. */
-  readonly #asked: Uint8Array;
-  /** For each rule whether one of its conditions holds. */
+  readonly #lists: Readonly<Record<keyof typeof SPECIAL_LISTS, number>>;
+  /** For each token list: 1 if parameters with such a name must be examined. */
+  readonly #parameterLists: Uint8Array;
+  /** For each rule: 1 if one of its conditions holds. */
   readonly #hits: Uint8Array;
   #hasHits = false;
 
@@ -79,14 +79,14 @@ export class PatternLayer {
     }
     this.#hits = new Uint8Array(this.#rules.length);
     this.#places = compilePlaces(document.places, filter);
-    const ordinals = Object.entries(PARAMETER_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
-    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof PARAMETER_LISTS, number>;
+    const ordinals = Object.entries(SPECIAL_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
+    this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof SPECIAL_LISTS, number>;
     this.#words = new Words(tokens, this.#table.inPath, this.#lists.open);
-    this.#asked = this.#table.inQuery.slice();
-    this.#asked[this.#lists.path] = 1;
+    this.#parameterLists = this.#table.inQuery.slice();
+    this.#parameterLists[this.#lists.path] = 1;
   }
 
-  /** The first rule that matches, deny before flag; on a page verified as good, by what stands behind its path alone. */
+  /** Returns the verdict of the first rule that matches, deny before flag. On an allowed verified page, only query and fragment are judged. */
   ask(subject: Subject, all: Verdict[] | undefined): Verdict | undefined {
     const { url } = subject;
     if (subject.isOnReadablePage) {
@@ -105,9 +105,9 @@ export class PatternLayer {
   }
 
   /**
-   * Whether host and path announce reading matter, as the context of what would stand behind them. A page for everybody is such matter,
-   * and so is what is known to stand there, but for what is known of a host above the `listed` one. The host does not speak for itself where
-   * it is that one.
+   * Returns the context after host and path: whether they announce reading matter. A public page of a company counts as reading matter.
+   * Known path contents of the host count, except those of a parent of the `listed` host. The host's own name is ignored if it is the
+   * `listed` one.
    */
   contextOf({ host, url }: Subject, listed: string): number {
     const words = this.#words;
@@ -129,55 +129,57 @@ export class PatternLayer {
     const words = this.#words;
     words.readHost(host);
     const { hostLists } = words;
-    // Of the path it takes a look at all segments: most hosts that have a word are asked nothing.
-    const isAsked = hostLists.some((list) => this.#table.host[list] !== undefined);
+    // The context depends on all segments of the path. Compute it only if a condition uses a word of the host.
+    const needsContext = hostLists.some((list) => this.#table.host[list] !== undefined);
     let context: number = CONTEXT.source;
     words.readPath(url.decodedPath, this.#places.find(host), (segments) => {
       this.#readFile(segments);
-      if (isAsked) context = Math.min(context, words.context);
+      if (needsContext) context = Math.min(context, words.context);
     });
-    if (isAsked) this.#hitHost(url, context);
+    if (needsContext) this.#hitHost(url, context);
     this.#readRoute(url);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 
+  /** Reads query and fragment, but not the path. */
   #readBeyondPath(subject: Subject): void {
     const { url, host } = subject;
-    // A route is a path, and stands in the context of host and path.
-    if (url.fragment !== '' || subject.ownParameters.some((one) => this.#isRoute(one, url))) {
+    // A route is a path in the context of host and path, so read those first and forget their words.
+    if (url.fragment !== '' || subject.queryParameters.some((one) => this.#isRoute(one, url))) {
       this.#words.readHost(host);
       this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
       this.#readRoute(url);
     }
-    this.#readParameters(subject, subject.ownParameters);
+    this.#readParameters(subject, subject.queryParameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 
-  /** Reads the fragment as a path. What it says of reading matter holds for itself alone: no server sees it. */
+  /** Reads a route in the fragment as a path. The context that it announces applies only to itself, because no server sees it. */
   #readRoute(url: CanonicalUrl): void {
     const route = fragmentRoute(url) ?? this.#frontRoute(url);
     if (route !== undefined) this.#words.readPathApart(route);
   }
 
   /**
-   * The fragment of a front page that opens something there without a slash in front: a word for a login alone (`/#login`), or a route of
-   * several (`/#user/login`). Any other word is a heading.
+   * Returns the route in the fragment of a front page that lacks its leading slash: a single word for a login (`/#login`), or several
+   * segments (`/#user/login`). Any other fragment is a heading.
    */
   #frontRoute(url: CanonicalUrl): string | undefined {
     if (url.fragment === '' || !this.#isFrontPage(url)) return undefined;
     const route = looseRoute(url);
-    // Neither signs nor parameters behind it make another one of it; one that is a parameter itself opens nothing.
+    // Trailing signs and parameters do not change the route. A parameter itself (`#a=b`) is not a route.
     const stop = nameStop(route, 1, route.length);
     const name = route.slice(1, lastLetterEnd(route, 1, stop));
     if (name.includes('=')) return undefined;
     const isLogin = ({ count, lists }: PathSegments): boolean => count === 1 && lists[0]!.includes(this.#lists.login);
-    return name.includes('/') || this.#readings(route).some((one) => isLogin(this.#tokens.segments(one)))
+    return name.includes('/') || this.#readings(route).some((reading) => isLogin(this.#tokens.segments(reading)))
       ? route
       : undefined;
   }
 
+  /** Returns the paths that different servers may read in a path; see {@link readingsOf}. */
   #readings(path: string): readonly string[] {
     return readingsOf(path, this.#tokens.segments(path)) ?? [path];
   }
@@ -187,7 +189,7 @@ export class PatternLayer {
     this.#hasHits = true;
   }
 
-  /** Marks the rules whose conditions on words of the path hold. */
+  /** Marks the rules whose conditions on words in the path hold. */
   #hitSegments(subject: Subject): void {
     const { tables, touched, touchedCount } = this.#words.met;
     for (let at = 0; at < touchedCount; at++) {
@@ -196,15 +198,15 @@ export class PatternLayer {
       if (conditions === undefined) continue;
       const first = tables[0][list]!;
       const second = tables[1][list]!;
-      for (let place = 0; place < conditions.length; place++) {
-        const condition = conditions[place]!;
-        const met = condition.table === 0 ? first : second;
-        if ((met & condition.mask) !== 0 && this.#holds(condition, list, subject)) this.#hit(condition.rule);
+      for (let index = 0; index < conditions.length; index++) {
+        const condition = conditions[index]!;
+        const bits = condition.table === 0 ? first : second;
+        if ((bits & condition.mask) !== 0 && this.#holds(condition, list, subject)) this.#hit(condition.rule);
       }
     }
   }
 
-  /** Whether what a condition asks beside its own word is there. */
+  /** Whether the further requirements of a condition hold: another word, the host's label and a query parameter. */
   #holds({ also, alsoMask, hostLabel, parameter }: SegmentCondition, list: number, subject: Subject): boolean {
     const { met, hostLists } = this.#words;
     if (parameter >= 0 && !hasValueOf(subject.listedParameters, parameter)) return false;
@@ -212,7 +214,7 @@ export class PatternLayer {
     return hostLabel < 0 || hostLists.includes(hostLabel);
   }
 
-  /** Marks the rules whose conditions on the host's first label hold, in the context of what would stand behind the path. */
+  /** Marks the rules whose conditions on the host's first label hold in the context after the path. */
   #hitHost(url: CanonicalUrl, context: number): void {
     for (const list of this.#words.hostLists) {
       for (const { rule, contexts, isRoot } of this.#table.host[list] ?? [])
@@ -220,7 +222,7 @@ export class PatternLayer {
     }
   }
 
-  /** Reads the last segment as a file: its whole name and its extension; and what a `;` in it may be a part of, too. */
+  /** Reads the last segment as a file: its whole name and its extension. If it has a `;`, also every longer name up to a later `;` or the end. */
   #readFile(segments: PathSegments): void {
     const { path, whole, allCount, starts, ends, dots } = segments;
     if (allCount === 0) return;
@@ -240,7 +242,7 @@ export class PatternLayer {
   }
 
   #readFileName(file: string, stop: number): void {
-    // No name is longer that is in a list.
+    // No token is longer.
     const first = Math.max(0, stop - TOKEN_MAX_LENGTH);
     let dot = stop - 1;
     while (dot >= first && file.charCodeAt(dot) !== DOT) dot--;
@@ -248,7 +250,7 @@ export class PatternLayer {
     this.#readNamed(this.#tokens.find(file, 0, stop), dot > 0 ? this.#tokens.find(file, dot + 1, stop) : undefined);
   }
 
-  /** A file by the token lists of its name and of its extension, which is all of the name where that begins with its only dot. */
+  /** Marks rules by the token lists of a file's name and extension. The extension is the whole name if its only dot comes first (`.env`). */
   #readNamed(files: readonly number[], extensions: readonly number[] = files): void {
     const context = 1 << this.#words.fileContext;
     for (let at = 0; at < files.length; at++) this.#hitFile(this.#table.file[files[at]!], context);
@@ -260,7 +262,7 @@ export class PatternLayer {
     for (const { rule, contexts } of conditions) if ((contexts & context) !== 0) this.#hit(rule);
   }
 
-  /** Whether a URL is the root, or its index file, in one of the readings of its path. */
+  /** Whether a URL is the root or its index file, perhaps after a language, in at least one reading of its path. */
   #isFrontPage({ decodedPath }: CanonicalUrl): boolean {
     return this.#readings(decodedPath).some((reading) => {
       const segments = this.#tokens.segments(reading);
@@ -268,7 +270,7 @@ export class PatternLayer {
     });
   }
 
-  /** Whether parameters are words to search for, in all readings of the path. */
+  /** Whether the parameters are search terms, in all readings of the path. */
   #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
     return this.#readings(decodedPath).every((reading) => {
       const { lists, count } = this.#tokens.segments(reading);
@@ -276,7 +278,7 @@ export class PatternLayer {
     });
   }
 
-  /** Whether a name is the path of a page; without a slash in front it is one on a front page alone (`index.php?user/login`). */
+  /** Whether the name of a parameter is the path of a page. Without a leading slash, only on a front page (`index.php?user/login`). */
   #isRoute(parameter: Parameter, url: CanonicalUrl): boolean {
     if (!parameter.hasPlaceSign) return false;
     if (parameter.beginsWithSlash) return true;
@@ -284,7 +286,7 @@ export class PatternLayer {
     return (!hasValue || name.includes('&')) && isPath(beforeAmpersand(name)) && this.#isFrontPage(url);
   }
 
-  /** Reads the name of a parameter as a path. What stands in it behind an escaped `&` is a parameter to some. */
+  /** Reads the name of a parameter as a path, also without what follows an escaped `&`: some servers read a parameter there. */
   #readRouteName(name: string): void {
     this.#words.readPathApart(name);
     const path = beforeAmpersand(name);
@@ -293,15 +295,15 @@ export class PatternLayer {
 
   #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
     if (parameters.length === 0) return;
-    const around = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
+    const pageContext = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
       const parameter = parameters[at]!;
       if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name);
       const { lists } = parameter;
-      if (!isAnyIn(lists, this.#asked)) continue;
+      if (!isAnyIn(lists, this.#parameterLists)) continue;
       const { value } = parameter;
       const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
-      const context = isTitle ? CONTEXT.title : around;
+      const context = isTitle ? CONTEXT.title : pageContext;
       if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);
       for (const list of lists) {
         const conditions = this.#table.parameter[list];
@@ -352,7 +354,7 @@ function compileRules(rules: readonly RuleEntry[], tokens: TokenIndex): PatternR
     });
 }
 
-/** What stands in a name before an escaped `&`, or all of it. */
+/** Returns the part of a name before an escaped `&`; the whole name if there is none. */
 function beforeAmpersand(name: string): string {
   const stop = name.indexOf('&');
   return stop > 0 ? name.slice(0, stop) : name;

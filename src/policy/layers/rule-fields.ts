@@ -1,11 +1,11 @@
 /**
- * What a licensee's rule may say, by its check: a field that nothing reads, or a value that no request can have, would leave a rule without
- * effect and without a word.
+ * Validates and normalizes the fields of a licensee's rule, depending on its check. A field that the check does not read, or a value that no
+ * request can have, would silently leave the rule without effect.
  */
 import { type Condition, invalidPolicy, type RuleEntry } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
 
-/** The parameters of each check. */
+/** The fields of a rule that each check reads. */
 const PARAMETERS: Readonly<Record<string, readonly (keyof RuleEntry)[]>> = {
   scheme: ['allowed'],
   userinfo: [],
@@ -33,7 +33,7 @@ const COMMON: ReadonlySet<string> = new Set<keyof RuleEntry>(['id', 'kind', 'ver
 
 const CONTEXTS = ['not_in', 'even_in'] as const;
 
-/** What a condition is about, and what can be asked beside it. The first that a condition has is what it is about. */
+/** For each main field of a condition, the fields that may accompany it. The first of these main fields that a condition has is its main field. */
 const CONDITIONS: Readonly<Partial<Record<keyof Condition, readonly (keyof Condition)[]>>> = {
   segment: ['at', 'also', 'host_label', 'query_flag', ...CONTEXTS],
   host_label: ['root', ...CONTEXTS],
@@ -44,47 +44,47 @@ const CONDITIONS: Readonly<Partial<Record<keyof Condition, readonly (keyof Condi
 };
 
 /**
- * A rule with its values as requests have them: methods in upper case, schemes and names in lower case.
+ * Returns a rule with its values normalized like those of requests: methods in upper case, schemes and names in lower case.
  *
- * @throws PagegateError policy_invalid, for a field that nothing reads there and a value that no request has
+ * @throws PagegateError policy_invalid, for a field that the check does not read or a value that no request can have
  */
 export function normalizedRule(rule: RuleEntry): RuleEntry {
-  const { id, kind, check = '', when = [], methods, schemes, suffixes, inside_suffixes: inside } = rule;
-  const read = [...(PARAMETERS[check] ?? []), ...(kind === 'pattern' ? ['when'] : [])];
+  const { id, kind, check = '', when = [], methods, schemes, suffixes, inside_suffixes: internal } = rule;
+  const fields = [...(PARAMETERS[check] ?? []), ...(kind === 'pattern' ? ['when'] : [])];
   for (const name of Object.keys(rule)) {
-    if (COMMON.has(name) || read.includes(name)) continue;
-    throw invalidPolicy(id, `The rule "${id}" has "${name}", which nothing reads there; it takes ${listed(read)}.`);
+    if (COMMON.has(name) || fields.includes(name)) continue;
+    throw invalidPolicy(id, `The rule "${id}" has "${name}", which nothing reads there; it takes ${listed(fields)}.`);
   }
   for (const condition of when) assertCondition(id, condition);
   return {
     ...rule,
-    ...(rule.allowed && { allowed: rule.allowed.map((value) => writtenAllowed(id, check, value)) }),
+    ...(rule.allowed && { allowed: rule.allowed.map((value) => normalizedAllowed(id, check, value)) }),
     ...(methods && { methods: methods.map((method) => method.toUpperCase()) }),
-    ...(schemes && { schemes: schemes.map((scheme) => writtenScheme(id, scheme)) }),
-    ...(suffixes && { suffixes: suffixes.map((name) => writtenName(id, name)) }),
-    ...(inside && { inside_suffixes: inside.map((name) => writtenName(id, name)) }),
+    ...(schemes && { schemes: schemes.map((scheme) => normalizedScheme(id, scheme)) }),
+    ...(suffixes && { suffixes: suffixes.map((name) => normalizedSuffix(id, name)) }),
+    ...(internal && { inside_suffixes: internal.map((name) => normalizedSuffix(id, name)) }),
   };
 }
 
 function assertCondition(id: string, condition: Condition): void {
   const names = Object.keys(condition);
-  const about = Object.keys(CONDITIONS).find((name) => names.includes(name)) as keyof Condition | undefined;
-  if (about === undefined) {
+  const main = Object.keys(CONDITIONS).find((name) => names.includes(name)) as keyof Condition | undefined;
+  if (main === undefined) {
     const known = listed(Object.keys(CONDITIONS));
     throw invalidPolicy(id, `A condition of the rule "${id}" asks for no word; it must name one of ${known}.`);
   }
-  const beside = CONDITIONS[about] ?? [];
-  const other = names.find((name) => name !== about && !beside.includes(name as keyof Condition));
+  const companions = CONDITIONS[main] ?? [];
+  const other = names.find((name) => name !== main && !companions.includes(name as keyof Condition));
   if (other === undefined) return;
-  const can = `beside "${about}" can stand ${listed(beside)}`;
+  const allowed = `beside "${main}" can stand ${listed(companions)}`;
   throw invalidPolicy(
     id,
-    `A condition of the rule "${id}" has "${other}" beside "${about}", which are not asked together; ${can}.`,
+    `A condition of the rule "${id}" has "${other}" beside "${main}", which are not asked together; ${allowed}.`,
   );
 }
 
-function writtenAllowed(id: string, check: string, value: string | number): string | number {
-  if (check === 'scheme' && typeof value === 'string') return writtenScheme(id, value);
+function normalizedAllowed(id: string, check: string, value: string | number): string | number {
+  if (check === 'scheme' && typeof value === 'string') return normalizedScheme(id, value);
   if (check === 'method' && typeof value === 'string' && /^[a-z-]+$/i.test(value)) return value.toUpperCase();
   if (check === 'port' && typeof value === 'number') return value;
   const wanted = check === 'port' ? 'a port, a number like 8443' : `a ${check}, a text like "${EXAMPLES[check]}"`;
@@ -93,12 +93,12 @@ function writtenAllowed(id: string, check: string, value: string | number): stri
 
 const EXAMPLES: Readonly<Record<string, string>> = { scheme: 'https', method: 'GET' };
 
-function writtenScheme(id: string, text: string): string {
+function normalizedScheme(id: string, text: string): string {
   if (/^[a-z][a-z0-9+.-]*$/i.test(text)) return text.toLowerCase();
   throw invalidPolicy(id, `"${text}" of the rule "${id}" is not a scheme; write it without a colon, like "https".`);
 }
 
-function writtenName(id: string, text: string): string {
+function normalizedSuffix(id: string, text: string): string {
   const read = readPolicyHost(text);
   if (read?.reach === 'suffix') return read.host;
   throw invalidPolicy(

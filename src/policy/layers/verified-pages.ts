@@ -1,4 +1,4 @@
-/** The page-type layer: a URL against the verified pages of its domain. */
+/** The layer of verified pages: compares a URL with the verified pages of its domain. */
 import { type CanonicalUrl, parseUrl, queryStartIn } from '../../domain/canonical-url.ts';
 import type { PageFilter } from '../../record/types.ts';
 import type { PolicyDocument } from '../documents.ts';
@@ -17,7 +17,7 @@ import { RequestPlace } from './page-filter.ts';
 interface PageMatch {
   readonly verdict: Verdict;
   readonly url: string;
-  /** Of its path. */
+  /** The length of the page's path. */
   readonly length: number;
   /** Position of the type in the policy. */
   readonly order: number;
@@ -25,23 +25,24 @@ interface PageMatch {
 
 const RANK = { deny: 2, flag: 1, allow: 0 } as const;
 
-/** Whether a URL is on a page; `maybe` where a parameter that it alone has can make another page of it. */
+/** Whether a URL is on a page. `maybe`: the URL has an additional parameter that may lead to another page. */
 type OnPage = 'yes' | 'maybe' | 'no';
 
 interface PageType {
   readonly verdict: Verdict;
-  /** Where it is not certain that a URL is on such a page. */
+  /** The verdict for a URL that is only maybe on such a page. */
   readonly uncertain: Verdict;
+  /** Position of the type in the policy. */
   readonly order: number;
 }
 
-/** Compiled: each page type with its verdict, and which words and parameters identify a page. */
+/** The compiled layer: the verdict of each page type, and the words and parameters that identify a page. */
 export class PageLayer {
   readonly #types: ReadonlyMap<string, PageType>;
   readonly #tokens: TokenIndex;
-  /** For each token list whether its words identify what a page is for. */
+  /** For each token list: 1 if its words identify a page's purpose. */
   readonly #identifying: Uint8Array;
-  /** Token list of the query names that say nothing about which page it is. */
+  /** Token list of the query names that do not identify a page. */
   readonly #ignoredNames: number;
 
   constructor(document: PolicyDocument, tokens: TokenIndex) {
@@ -66,7 +67,7 @@ export class PageLayer {
     this.#ignoredNames = tokens.ordinal(ignoredQueryNames);
   }
 
-  /** The verified page that decides: deny before flag before allow, then the longest path, then the order of the types. */
+  /** Returns the verified page that decides: deny before flag before allow, then the longest path, then the order of the types. */
   match(subject: Subject): PageMatch | undefined {
     let place: RequestPlace | undefined;
     const mayMatter: PageFilter = (bytes, start, end, isHostOfBefore) => {
@@ -76,7 +77,7 @@ export class PageLayer {
     const pages = subject.evidence.pages(mayMatter);
     if (Array.isArray(pages)) {
       if (pages.length === 0) return undefined;
-      // A single page is most likely what the filter has left.
+      // A single page has most likely passed the filter already.
       if (pages.length === 1) return this.matchPage(subject, pages[0] as PageEvidence);
     }
     let best: PageMatch | undefined;
@@ -89,7 +90,7 @@ export class PageLayer {
     return best;
   }
 
-  /** Whether a request is on a verified page, and what the policy says about it. */
+  /** Returns the match of a request with a verified page; undefined if the request is not on it. */
   matchPage(subject: Subject, { type: name, url: text }: PageEvidence): PageMatch | undefined {
     const type = this.#types.get(name);
     if (type === undefined) return undefined;
@@ -102,7 +103,7 @@ export class PageLayer {
     return { verdict, order: type.order, url: text, length: url.path.length };
   }
 
-  /** Whether a URL is on a page of a type that is not allowed, or below it. */
+  /** Whether a URL is on or below a page whose type is denied or flagged. */
   #onPageOrBelow(subject: Subject, page: CanonicalUrl): OnPage {
     const pagePath = barePath(page.decodedPath);
     const folder = foldIndex(pagePath);
@@ -116,21 +117,21 @@ export class PageLayer {
     return folder === '' && route === '' && this.#identifiesPage(subject.parameters) ? 'maybe' : 'yes';
   }
 
-  /** Whether a parameter with a value can tell one page from another. */
+  /** Whether there is an identifying parameter with a value. */
   #identifiesPage(parameters: readonly Parameter[]): boolean {
     return parameters.some(({ hasValue, lists }) => hasValue && !lists.includes(this.#ignoredNames));
   }
 
-  /** Whether a URL is exactly a page that is allowed to be read. */
-  #onExactPage({ isRead, url, ownParameters }: Subject, page: CanonicalUrl): OnPage {
+  /** Whether a read is on exactly this page, whose type is allowed. */
+  #onExactPage({ isRead, url, queryParameters }: Subject, page: CanonicalUrl): OnPage {
     if (!isRead || withoutLastSlash(url.decodedPath) !== withoutLastSlash(page.decodedPath)) return 'no';
     const identifying = this.#identifyingQuery(page);
-    return identifying === undefined || hasAll(ownParameters, identifying, asWritten) ? 'yes' : 'no';
+    return identifying === undefined || hasAll(queryParameters, identifying, asWritten) ? 'yes' : 'no';
   }
 
-  /** The parameters that say which page it is, where the path does not: `/index.php?page=login`. */
+  /** Returns the identifying parameters of a page whose path does not name its purpose (`/index.php?page=login`); undefined if it has none. */
   #identifyingQuery(page: CanonicalUrl): Map<string, string> | undefined {
-    if (page.query === '' || this.#saysPurpose(foldPath(page.decodedPath))) return undefined;
+    if (page.query === '' || this.#namesPurpose(foldPath(page.decodedPath))) return undefined;
     const parameters = new Map<string, string>();
     for (const { name, value, lists } of parametersOf(page.query, this.#tokens)) {
       if (!lists.includes(this.#ignoredNames)) parameters.set(name, value);
@@ -138,8 +139,8 @@ export class PageLayer {
     return parameters.size === 0 ? undefined : parameters;
   }
 
-  /** Whether a segment of the path is a word for what the page is for. */
-  #saysPurpose(path: string): boolean {
+  /** Whether a segment of the path is a word for the page's purpose. */
+  #namesPurpose(path: string): boolean {
     for (let start = 1; start < path.length; ) {
       let end = path.indexOf('/', start);
       if (end < 0) end = path.length;
@@ -166,34 +167,34 @@ function better(best: PageMatch | undefined, match: PageMatch | undefined): Page
   return match.order < best.order ? match : best;
 }
 
-/** A page's path, folded, without signs at its end; one that is nothing else keeps them, for it is not the root. */
+/** Returns a page's folded path without trailing signs. A path of nothing but signs keeps them: it is not the root. */
 function barePath(decodedPath: string): string {
   const path = foldPath(decodedPath);
   return withoutSigns(path) || path;
 }
 
-/** Whether a form of a request's path and a page's path are one page. `folder` is the page's path without the file that stands for it. */
+/** Whether a form of a request's path is the page's path. `folder` is the page's path without its index file. */
 function isSamePage(path: string, pagePath: string, folder: string): boolean {
   if (path === pagePath || path === folder) return true;
   return dropExtension(path) === pagePath || dropExtension(pagePath) === path;
 }
 
-/** Whether a URL's fragment is a route, folded, that a page's own code follows, or one below it. */
+/** Whether a URL's fragment is a folded route of a page, or a route below it. */
 function isOnRoute(url: CanonicalUrl, route: string): boolean {
-  const own = looseRoute(url);
-  return foldedPaths(own, queryStartIn(own)).some((path) => isBelow(path, route));
+  const urlRoute = looseRoute(url);
+  return foldedPaths(urlRoute, queryStartIn(urlRoute)).some((path) => isBelow(path, route));
 }
 
 type Form = (text: string) => string;
 const asWritten: Form = (text) => text;
-/** Without case, signs at the end, further question marks, and what an encoded `&`, or a `;`, begins. */
+/** Lower case, without leading question marks, trailing signs, and anything from an encoded `&` or a `;` on. */
 const folded: Form = (text) => withoutSigns(/^\?*([^&;]*)/.exec(text)![1]!).toLowerCase();
 
-/** Whether the parameters hold every one that is wanted, both in a form; what else there is does not matter. */
+/** Whether the parameters include all wanted ones. Names and values are compared in the given form. Further parameters do not matter. */
 function hasAll(parameters: readonly Parameter[], wanted: ReadonlyMap<string, string>, form: Form): boolean {
   for (const [name, value] of wanted) {
-    const isIt = (own: Parameter): boolean => form(own.name) === form(name) && form(own.value) === form(value);
-    if (!parameters.some(isIt)) return false;
+    const isWanted = (one: Parameter): boolean => form(one.name) === form(name) && form(one.value) === form(value);
+    if (!parameters.some(isWanted)) return false;
   }
   return true;
 }
