@@ -17,7 +17,7 @@ import { TokenIndex } from './words/tokens.ts';
  * document: a change in this module, in how `domain` parses a URL, or of the pinned version of tldts, which holds the list of public
  * suffixes. Two programs with the same policy revision must give the same verdicts.
  */
-export const POLICY_CODE_VERSION = 18;
+export const POLICY_CODE_VERSION = 19;
 
 export interface Policy {
   /** Twelve hexadecimal digits of a hash of everything that verdicts depend on, except the evidence. */

@@ -19,7 +19,7 @@ const { document, urls } = JSON.parse(
 ) as { readonly document: PolicyDocument; readonly urls: readonly string[] };
 
 /** Digest of the verdicts of this version. After an intended change: raise POLICY_CODE_VERSION, and put the new digest here. */
-const KNOWN = { version: 18, digest: '3c65ab5eb37ff721' };
+const KNOWN = { version: 19, digest: '3c65ab5eb37ff721' };
 
 test('the engine’s version is raised when its verdicts change', () => {
   const policy = compilePolicy({ ...document, warnings: [] });

@@ -135,6 +135,10 @@ describe('guard rules', () => {
     [`https://example.org/xai-${'a1B2'.repeat(20)}`, 'secret_in_url'],
     [`https://example.org/aio_${'a1B2'.repeat(7)}`, 'secret_in_url'],
     [`https://example.org/sq0atp-${'a1B-'.repeat(5)}a1`, 'secret_in_url'],
+    // A Discord token may have few digits, or none.
+    [`https://example.org/?x=MTk${'aMTk'.repeat(5)}a.AbCdEf.${'AbCdEfGhI'.repeat(3)}`, 'secret_in_url'],
+    [`https://example.org/x/MTk${'aMTk'.repeat(5)}a.AbCdEf.${'AbCdEfGhI'.repeat(3)}`, 'secret_in_url'],
+    [`https://example.org/x/MTk${'aMTk'.repeat(5)}a.AbCdEf.AbCdEfGhI`, '-'],
     ['https://example.org/?u=http://127.0.0.1/', 'nested_internal'],
     ['https://example.org/?u=http%3A%2F%2F10.0.0.1%2F', 'nested_internal'],
     ['https://example.org/?u=//192.168.0.1/', 'nested_internal'],

@@ -1,7 +1,7 @@
 /** Finds credentials in a URL by their issuers' prefixes, by their form, or by a check digit. Linear in the length of the text. */
 import type { SecretForm, SecretToken } from '../documents.ts';
 import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
-import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
+import type { PathSegments } from '../url/path-segments.ts';
 
 /** The alphabets that a policy can name. `jwt` is `word_dash` with dots. With `any`, nothing needs to follow the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
@@ -34,9 +34,6 @@ function pairOf(code: number, next: number): number {
   return code * PAIR_WIDTH + (next < NOT_ASCII ? next : NOT_ASCII);
 }
 
-/** A text with fewer digits is not searched for credentials by their form. */
-const FORM_MIN_DIGITS = 8;
-
 /** Card numbers by the issuers' first digits and lengths: Visa, Mastercard, Discover; below, American Express. */
 const CARD =
   /(?<![\p{L}\p{N}._-])(?:4[0-9]{3}|5[1-5][0-9]{2}|222[1-9]|22[3-9][0-9]|2[3-6][0-9]{2}|27[01][0-9]|2720|6011|65[0-9]{2})(?:([ +-]?)[0-9]{4})(?:\1[0-9]{4}){2}(?![_-]*[\p{L}\p{N}])/gu;
@@ -50,19 +47,29 @@ const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.
 const IN_CARD = tableOf(`${DIGITS} +-`);
 const CARD_MIN_LENGTH = 15;
 
-const FORMS: Readonly<Record<SecretForm, (text: string) => boolean>> = {
-  telegram: (text) => text.includes(':AA') && TELEGRAM.test(text),
-  discord: (text) => DISCORD.test(text),
-  card: (text) =>
-    hasRun(text, IN_CARD, CARD_MIN_LENGTH) && [CARD, AMEX].some((form) => text.match(form)?.some(passesLuhn)),
-  iban: (text) => text.match(IBAN)?.some(passesIban) === true,
+/** A credential without a prefix. */
+interface Form {
+  /** A text with fewer digits cannot contain one. */
+  readonly minDigits: number;
+  isIn(text: string): boolean;
+}
+
+const FORMS: Readonly<Record<SecretForm, Form>> = {
+  telegram: { minDigits: 8, isIn: (text) => text.includes(':AA') && TELEGRAM.test(text) },
+  // The digits of the user's id are in base64, so a token may have only a few.
+  discord: { minDigits: 0, isIn: (text) => text.includes('.') && DISCORD.test(text) },
+  card: {
+    minDigits: CARD_MIN_LENGTH,
+    isIn: (text) =>
+      hasRun(text, IN_CARD, CARD_MIN_LENGTH) && [CARD, AMEX].some((form) => text.match(form)?.some(passesLuhn)),
+  },
+  iban: { minDigits: 8, isIn: (text) => text.match(IBAN)?.some(passesIban) === true },
 };
 
-/** Whether a text has at least `count` digits. */
-function hasDigits(text: string, count: number): boolean {
+function digitsIn(text: string): number {
   let digits = 0;
-  for (let at = 0; at < text.length; at++) if (isDigit(text.charCodeAt(at)) && ++digits === count) return true;
-  return false;
+  for (let at = 0; at < text.length; at++) if (isDigit(text.charCodeAt(at))) digits++;
+  return digits;
 }
 
 /** Finds credentials in a text in one pass. */
@@ -74,7 +81,7 @@ export class SecretScanner {
   /** For each alphabet, the end of the run of its characters that was measured last in the current text. Valid only if `#isMeasured`. */
   readonly #runEnds: Int32Array;
   #isMeasured = false;
-  readonly #forms: readonly ((text: string) => boolean)[];
+  readonly #forms: readonly Form[];
   readonly #minLength: number;
 
   /**
@@ -127,11 +134,12 @@ export class SecretScanner {
     for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
       if (this.#isAt(path, at)) return true;
     }
-    return (segments.signs & SEGMENT_HAS.digit) !== 0 && this.#hasForm(path);
+    return this.#hasForm(path);
   }
 
   #hasForm(text: string): boolean {
-    return hasDigits(text, FORM_MIN_DIGITS) && this.#forms.some((isForm) => isForm(text));
+    const digits = digitsIn(text);
+    return this.#forms.some((form) => digits >= form.minDigits && form.isIn(text));
   }
 
   /** Whether a credential with a prefix begins at `at`. */
