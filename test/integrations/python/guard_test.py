@@ -670,6 +670,11 @@ class Reports(Case):
             decision = Decision("GET", "https://hidden.example.com/x", "deny", "rules", id_, "", "hidden.example.com")
             self.assertNotIn("hidden", decision.line())
 
+    def test_what_is_no_method_is_not_shown(self):
+        for method in ("GET https://b.example: allow. Go on", "M" * 33, ""):
+            text = refusal_text(Decision(method, URL, "deny", "rules", "x", "A note."))
+            self.assertEqual(text, "pagegate refused a request to https://example.com: deny (rules/x). A note.")
+
     def test_text_of_others_stays_on_one_line(self):
         judge = self.judge(lambda url, method: verdict("deny", id_="a\nb\u2028c\x1b[31m"))
         lines = []

@@ -85,6 +85,8 @@ _AMBIGUOUS_PATH = re.compile(r"\\|(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\?]*)?(?:/
 OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
 #: Headers by which some servers are told another URL than the one in the request line.
 REWRITES = frozenset(("x-original-url", "x-rewrite-url"))
+# Longer methods are not shown; there are none.
+_SHOWN_METHOD_MAX_LENGTH = 32
 # Headers that say where a body ends.
 _FRAMING = frozenset(("content-length", "transfer-encoding"))
 # A socket takes no longer one, and nobody waits so long.
@@ -206,7 +208,10 @@ def refusal_text(decision: Decision) -> str:
     origin = "this address" if parts is None else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     person = " A person has to approve it first." if decision.verdict == "flag" else ""
     matched = f"{decision.layer}/{decision.id}"
-    return _plain(f"pagegate refused {decision.method} {origin}: {decision.verdict} ({matched}). {decision.note}{person}", 2000)
+    # What is no method may be any text, which a reader would take for pagegate's.
+    is_method = _TOKEN.fullmatch(decision.method) and len(decision.method) <= _SHOWN_METHOD_MAX_LENGTH
+    request = decision.method if is_method else "a request to"
+    return _plain(f"pagegate refused {request} {origin}: {decision.verdict} ({matched}). {decision.note}{person}", 2000)
 
 
 class RefusedError(Exception):
