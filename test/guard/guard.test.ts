@@ -475,6 +475,13 @@ describe('the cache', () => {
     expect(await guard.check('https://a.example/slow')).toMatchObject({ source: 'lookup', verdict: 'deny' });
   });
 
+  test('is not kept where it does not name its data', async () => {
+    const judge = await createJudge((url, _method, response) => raw(response, JSON.stringify(answerOf(url, 'allow'))));
+    const { guard } = createGuard(judge.url);
+    for (let i = 0; i < 2; i++) expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'lookup', data: '' });
+    expect(judge.asked).toHaveLength(2);
+  });
+
   test('ends after its time', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheSeconds: 3_600 });
