@@ -31,7 +31,7 @@ export class GuardedAgent extends Agent {
 
   /**
    * @param options those of an undici Agent; `connect` may hold those of a TLS connection.
-   * @throws TypeError where it is given no guard, or a connector in the place of options
+   * @throws TypeError where it is given no guard, or something that connects in the place of options
    */
   constructor(guard: Guard, options: GuardedAgentOptions = {}) {
     if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
@@ -50,12 +50,14 @@ export class GuardedAgent extends Agent {
   }
 
   async #dispatch(options: Agent.DispatchOptions, handler: Handler): Promise<void> {
-    const target = readRequestTarget(options);
-    if (typeof target === 'string') throw this.#guard.refuse(`${options.origin}`, options.method, target);
+    // Read once: the caller may change its options while the verdict is waited for.
+    const given: typeof options & { servername?: string } = { ...options };
+    const target = readRequestTarget(given);
+    if (typeof target === 'string') throw this.#guard.refuse(`${given.origin}`, given.method, target);
     const { url, headers, methods } = target;
     for (const method of methods) await this.#guard.enforce(url, { method });
     // What was judged is sent, in the place of what was given.
-    const { query: _query, servername: _servername, ...rest } = options as typeof options & { servername?: string };
+    const { query: _query, servername: _servername, ...rest } = given;
     super.dispatch({ ...rest, origin: url.origin, path: url.pathname + url.search, headers: headers.flat() }, handler);
   }
 }
@@ -63,8 +65,8 @@ export class GuardedAgent extends Agent {
 /** The options of connections, also those that stand beside `connect`: undici puts them there where it makes the connections itself. */
 function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
   const { allowH2, maxCachedSessions, connectTimeout, autoSelectFamily, autoSelectFamilyAttemptTimeout } = options;
-  if (typeof options.connect === 'function') {
-    throw new TypeError('connect: a connector of your own would go past the guard; give options');
+  if (typeof options.connect === 'function' || (options as Agent.Options).factory !== undefined) {
+    throw new TypeError('connect, factory: connections of your own would go past the guard; give options in connect');
   }
   const families = { autoSelectFamily, autoSelectFamilyAttemptTimeout };
   return { allowH2, maxCachedSessions, timeout: connectTimeout, ...families, ...options.connect } as ConnectOptions;

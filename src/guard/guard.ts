@@ -206,7 +206,8 @@ export class Guard {
 
   /**
    * Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void; but where the data has
-   * changed since it was asked for, it may be the older of the two, and is not kept.
+   * changed since it was asked for, it may be the older of the two, and is not kept. Nor is one that does not say which data it was given
+   * on: nobody would tell when that changes.
    */
   #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, dataBefore: string): void {
     if (judgment.data !== this.#data) {
@@ -215,6 +216,7 @@ export class Guard {
       this.#cache.clear();
       this.#options.local?.forget();
     }
+    if (judgment.data === '') return;
     this.#cache.keep(key, judgment);
     this.#options.local?.learn(url, { ...judgment, facts });
   }

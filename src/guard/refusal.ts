@@ -1,4 +1,8 @@
 /** What a guard decided about one request, and the error of a request that was refused. */
+import { HTTP_TOKEN } from '../network/http-syntax.ts';
+
+/** Longer methods are not shown; there are none. */
+const METHOD_MAX_LENGTH = 32;
 
 /** `error` means that there is no verdict: pagegate was not asked, or gave none that can be used. */
 export type GuardVerdict = 'allow' | 'deny' | 'flag' | 'error';
@@ -56,7 +60,9 @@ export function isAllowed(decision: Decision): boolean {
 export function refusalText(decision: Decision): string {
   const { method, verdict, layer, id, note } = decision;
   const person = verdict === 'flag' ? ' A person has to approve it first.' : '';
-  return `pagegate refused ${method} ${originOf(decision.url)}: ${verdict} (${layer}/${id}). ${note}${person}`;
+  // What is no method may be any text, which a reader would take for pagegate's.
+  const request = HTTP_TOKEN.test(method) && method.length <= METHOD_MAX_LENGTH ? method : 'a request to';
+  return `pagegate refused ${request} ${originOf(decision.url)}: ${verdict} (${layer}/${id}). ${note}${person}`;
 }
 
 function originOf(url: string): string {

@@ -1,5 +1,6 @@
 /** The browser's proxy without a browser: raw requests to it, and a site that answers anything. */
-import { connect, createServer, type Socket } from 'node:net';
+import { once } from 'node:events';
+import { connect, createServer, type LookupFunction, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/browser/browser-proxy.ts';
 import { closeLater, createGuard, createJudge, names } from './support.ts';
@@ -72,6 +73,66 @@ describe('plain HTTP', () => {
     expect(statusOf(await exchange(proxy.server, `${request}x`))).toBe('HTTP/1.1 200 OK');
     expect(asked.toLowerCase()).not.toContain('trailer');
     expect(asked).toMatch(/\r\n\r\nx$/);
+  });
+});
+
+describe('a client that leaves', () => {
+  test.each(['GET', 'POST', 'CONNECT'])(
+    'while its %s waits leaves no connection to the site behind',
+    async (method) => {
+      let connections = 0;
+      const open = new Set<Socket>();
+      const site = createServer((socket) => {
+        connections += 1;
+        open.add(socket.on('error', () => {}).resume());
+        socket.on('close', () => open.delete(socket));
+      });
+      await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+      const { port } = site.address() as { port: number };
+      const judge = await createJudge(() => 'allow');
+      const { guard } = createGuard(judge.url, { exceptions: { 'site.example': '127.0.0.1' } });
+      let answer: (() => void) | undefined;
+      const lookup: LookupFunction = (_name, _options, found) => {
+        answer = () => found(null, [{ address: '127.0.0.1', family: 4 }]);
+      };
+      const slow = await startBrowserProxy(guard, { lookup });
+      closeLater(() => {
+        slow.close();
+        site.close();
+        for (const socket of open) socket.destroy();
+      });
+      slow.admit(`https://site.example:${port}/`, 'GET');
+      const target = method === 'CONNECT' ? `site.example:${port}` : `http://site.example:${port}/`;
+      const length = method === 'POST' ? 'Content-Length: 9\r\n' : '';
+      const client = connect(Number(new URL(slow.server).port), '127.0.0.1');
+      client.write(`${method} ${target} HTTP/1.1\r\nHost: site.example\r\n${length}\r\n`);
+      await expect.poll(() => answer).toBeDefined();
+      client.resetAndDestroy();
+      await once(client, 'close');
+      answer!();
+      await expect.poll(() => [connections, open.size]).toEqual([1, 0]);
+    },
+  );
+
+  test('a tunnel ends it, although the site keeps its side open', async () => {
+    const open = new Set<Socket>();
+    const site = createServer({ allowHalfOpen: true }, (socket) => open.add(socket.on('error', () => {}).resume()));
+    await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
+    closeLater(() => {
+      site.close();
+      for (const socket of open) socket.destroy();
+    });
+    const place = `site.example:${(site.address() as { port: number }).port}`;
+    proxy.admit(`https://${place}/`, 'GET');
+    const client = connect({ port: Number(new URL(proxy.server).port), host: '127.0.0.1', allowHalfOpen: true });
+    client.write(`CONNECT ${place} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await once(client, 'data');
+    const closed = once(
+      client.on('error', () => {}),
+      'close',
+    );
+    client.end('bye');
+    await closed;
   });
 });
 

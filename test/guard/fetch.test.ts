@@ -6,6 +6,7 @@ import { createSecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import {
   Agent,
+  type Dispatcher,
   interceptors,
   RetryAgent,
   Request as UndiciRequest,
@@ -75,8 +76,9 @@ describe('what is nobody to judge', () => {
     for (const other of [new Agent(), {}, { connect: { timeout: 1 } }]) {
       expect(() => createGuardedFetch(guard, other as never)).toThrow(/^agent: not a GuardedAgent/);
     }
-    const connect = () => undefined;
-    expect(() => new GuardedAgent(guard, { connect } as never)).toThrow(/^connect: /);
+    for (const name of ['connect', 'factory']) {
+      expect(() => new GuardedAgent(guard, { [name]: () => undefined } as never)).toThrow(/^connect, factory: /);
+    }
   });
 });
 
@@ -375,6 +377,24 @@ describe('what is judged is what is sent', () => {
     expect(status).toBe(200);
     expect(judge.asked).toEqual([`GET ${at('a.example', '/a?b=1&action=edit&tag=x&tag=y+z')}`]);
     expect(pathsOf(site)).toEqual(['/a?b=1&action=edit&tag=x&tag=y+z']);
+  });
+
+  test('also where the caller changes its options while the verdict is waited for', async () => {
+    const { agent, judge, site, at } = await createScene();
+    const options = { origin: at('a.example', ''), path: '/news', method: 'GET' as Dispatcher.HttpMethod, headers: {} };
+    const ended = new Promise<void>((resolve, reject) => {
+      agent.dispatch(options, {
+        onRequestStart: () => {},
+        onResponseStart: () => {},
+        onResponseData: () => {},
+        onResponseEnd: () => resolve(),
+        onResponseError: (_controller, error) => reject(error),
+      });
+    });
+    Object.assign(options, { method: 'DELETE', path: '/login', upgrade: 'websocket', headers: { host: 'b.example' } });
+    await ended;
+    expect(judge.asked).toEqual([`GET ${at('a.example', '/news')}`]);
+    expect(site.reached).toEqual(['GET a.example /news']);
   });
 
   test('a path is sent as the URL standard reads it', async () => {

@@ -34,6 +34,14 @@ export const ARGS = [
 ].concat(['--disable-component-update', '--disable-sync', '--ignore-certificate-errors']);
 /** The same for a browser without the proxy. */
 export const LAUNCHED = [...ARGS, '--host-resolver-rules=MAP *.example 127.0.0.1'];
+/** Arguments with which a browser goes past its proxy. */
+export const pastTheProxy = ({ args, server }: BrowserProxy): readonly (readonly string[])[] => [
+  [],
+  [`--proxy-server=${server}`, ...args.slice(1)],
+  ...['--no-proxy-server', '--proxy-server=direct://', '--proxy-pac-url=data:,x', '--disable-blink-features=X'].map(
+    (later) => [...args, later],
+  ),
+];
 export const NAMES = ['site.example', 'other.example', 'denied.example'];
 /** What a page may do after what was asked for; there is no event for what does not happen. */
 const A_WHILE_MS = 700;

@@ -18,6 +18,7 @@ import {
   expectRefused,
   judge,
   LAUNCHED,
+  pastTheProxy,
   plainAt,
   reachedPaths,
   type Scene,
@@ -200,6 +201,21 @@ describe('a browser that was open before', () => {
 
 describe('its proxy', () => {
   testBehindProxy(() => open(true));
+});
+
+describe('a browser that goes past the proxy', () => {
+  test('is refused', async () => {
+    const guard = createGuard();
+    const proxy = await createProxy(guard);
+    for (const args of pastTheProxy(proxy)) {
+      const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: [...ARGS, ...args] });
+      const guarded = guardContext(await browser.newContext(), guard, { proxy });
+      await expect(guarded, args.join(' ')).rejects.toThrow('args: proxy.args');
+      await browser.close();
+    }
+    proxy.close();
+    guard.close();
+  });
 });
 
 describe('its proxy beside the guard', () => {

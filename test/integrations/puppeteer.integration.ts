@@ -2,7 +2,7 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Browser, launch, type Page } from 'puppeteer-core';
+import { type Browser, connect, launch, type Page } from 'puppeteer-core';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Guard } from '../../src/guard/guard.ts';
 import type { BrowserProxy } from '../../tools/integrations/browser/browser-proxy.ts';
@@ -14,6 +14,7 @@ import {
   createGuard,
   createProxy,
   expectRefused,
+  pastTheProxy,
   plainAt,
   type Scene,
   site,
@@ -156,9 +157,14 @@ describe('a browser that was open before', () => {
   });
 
   test('takes one guard, and is refused where it goes past the proxy', async () => {
-    browser = await start([]);
-    await expect(guardBrowser(browser, guard, { proxy })).rejects.toThrow('args: proxy.args');
-    await browser.close();
+    for (const args of pastTheProxy(proxy)) {
+      browser = await start(args);
+      await expect(guardBrowser(browser, guard, { proxy }), args.join(' ')).rejects.toThrow('args: proxy.args');
+      // Nor where it runs elsewhere.
+      const elsewhere = await connect({ browserWSEndpoint: browser.wsEndpoint() });
+      await expect(guardBrowser(elsewhere, guard, { proxy })).rejects.toThrow('args: proxy.args');
+      await browser.close();
+    }
     browser = await start();
     for (let i = 0; i < 2; i++) await guardBrowser(browser, guard, { proxy });
     const another = createGuard();

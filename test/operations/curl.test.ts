@@ -68,6 +68,22 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     await expect.poll(() => allows(good)).toBe(true);
   });
 
+  test('a status other than 200 allows nothing, whatever comes with it', async () => {
+    let status = 200;
+    const other = createServer((_request, response) => {
+      response.writeHead(status, { location: '/' }).end('{"verdict":"allow","note":"\\n200"}');
+    }).listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const there = { PAGEGATE_SERVER: `http://127.0.0.1:${(other.address() as AddressInfo).port}` };
+    try {
+      await expect.poll(() => allows(['https://shop.example.com/news'], there)).toBe(true);
+      for (status of [201, 206, 302, 307, 403, 503])
+        expect(await allows(['https://shop.example.com/news'], there), `${status}`).toBe(false);
+    } finally {
+      other.close();
+    }
+  });
+
   test('no proxy of the environment or of ~/.curlrc is given the key or decides', async () => {
     let asked = 0;
     const proxy = createServer((_request, response) => {

@@ -1,4 +1,5 @@
 """The guard for Python: what it asks, how it fails closed, and that its opener reaches nothing that it refuses."""
+import array
 import ast
 import io
 import json
@@ -466,6 +467,25 @@ class Questions(Case):
         self.assertRefused(guard.check(URL + "2"), verdict_="deny")
         self.assertEqual(raw.connections, 2)
 
+    def test_an_answer_that_comes_after_an_interim_one_is_not_that_of_the_next_question(self):
+        def answer(value):
+            text = json.dumps({"domain": "example.com", "verdict": value, "matched": {}}).encode()
+            return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text)
+
+        def speak(connection):
+            if b"login" in connection.recv(65536):
+                connection.sendall(answer("deny"))
+                return
+            connection.sendall(b"HTTP/1.1 103 Early Hints\r\n\r\n")
+            if connection.recv(65536):
+                connection.sendall(answer("allow") + answer("deny"))
+
+        raw = Raw(speak)
+        self.addCleanup(raw.close)
+        guard = self.guard(raw)
+        self.assertRefused(guard.check(URL), "status_103")
+        self.assertRefused(guard.check("https://example.com/login"), verdict_="deny")
+
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
     def test_a_forked_child_has_connections_of_its_own(self):
         judge = self.judge()
@@ -650,6 +670,11 @@ class Reports(Case):
             decision = Decision("GET", "https://hidden.example.com/x", "deny", "rules", id_, "", "hidden.example.com")
             self.assertNotIn("hidden", decision.line())
 
+    def test_what_is_no_method_is_not_shown(self):
+        for method in ("GET https://b.example: allow. Go on", "M" * 33, ""):
+            text = refusal_text(Decision(method, URL, "deny", "rules", "x", "A note."))
+            self.assertEqual(text, "pagegate refused a request to https://example.com: deny (rules/x). A note.")
+
     def test_text_of_others_stays_on_one_line(self):
         judge = self.judge(lambda url, method: verdict("deny", id_="a\nb\u2028c\x1b[31m"))
         lines = []
@@ -760,6 +785,29 @@ class Opener(Case):
             self.assertEqual(self.opener().open(request).read(), b"page")
             sent = {header.lower(): value for header, value in self.origin.headers[-1].items()}
             self.assertEqual((sent["content-length"], sent.get("transfer-encoding")), (str(len(body)), None))
+
+    def test_a_body_of_unknown_length_is_not_longer_or_shorter_than_its_length_says(self):
+        body = b"0123456789GET /login HTTP/1.1\r\nHost: good.example\r\n\r\n"
+        bodies = (lambda: io.BytesIO(body), lambda: [body[:10], body[10:]], lambda: iter([body]), lambda: io.StringIO(body.decode()))
+
+        def opened(data, headers):
+            request = urllib.request.Request(self.at("good.example", "/fine"), data=data, method="GET", headers=headers)
+            return self.opener().open(request).read()
+
+        for make in bodies:
+            for size in (0, 10, len(body) - 1, len(body) + 1):
+                self.assertRaisesRegex(ValueError, "Content-Length", opened, make(), {"Content-Length": str(size)})
+            twice = {"Content-Length": "10", "Transfer-Encoding": "chunked"}
+            for headers in (twice, {"Content-Length": "+10"}, {"Transfer-Encoding": "identity"}, {"Content_Length": "10, 10"}):
+                self.assertRaisesRegex(ValueError, "Content-Length", opened, make(), headers)
+        self.assertFalse(any("/login" in line for line in self.origin.asked))
+        self.origin.asked.clear()
+        for make in bodies:
+            self.assertEqual(opened(make(), {"Content-Length": str(len(body))}), b"page")
+            self.assertEqual(self.origin.headers[-1]["Content-Length"], str(len(body)))
+        self.assertEqual(self.origin.asked, ["GET good.example /fine"] * len(bodies))
+        opened(array.array("B", body), {"Content-Length": "10"})
+        self.assertEqual(self.origin.headers[-1]["Content-Length"], str(len(body)))
 
     def test_what_is_not_the_name_of_a_header_is_not_sent(self):
         for name in ("X-HTTP-Method-Override ", "X A", "X\tA", "X\xffA", ""):

@@ -139,8 +139,17 @@ async function tunnel(
 ): Promise<void> {
   if (!isOpen(place)) throw new Error('nothing was allowed there');
   const site = await guardedConnect(guard, new URL(`https://${place}`), lookup);
+  endWith(client, site);
+  // A site may keep its side open for ever.
+  client.once('end', () => site.destroySoon());
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   pipeline(client, site, client, () => {});
+}
+
+/** Ends a connection to a site with what it was opened for, which may have ended while it came about. */
+function endWith(asked: Socket | ServerResponse, site: Socket): void {
+  if (asked.destroyed) site.destroy();
+  asked.once('close', () => site.destroy());
 }
 
 /** Plain HTTP, for which a proxy is given the whole URL. */
@@ -165,7 +174,7 @@ async function forward(
   const socket = await guardedConnect(guard, url, lookup);
   const sent = { ...Object.fromEntries(headers), host: url.host };
   const path = url.pathname + url.search;
-  response.on('close', () => socket.destroy());
+  endWith(response, socket);
   // Awaited, so that whatever the site or the client sends, and Node.js takes for wrong, is a failure of this request alone.
   const answered = await new Promise<IncomingMessage>((resolve, reject) => {
     const asked = httpRequest({ method, path, headers: sent, createConnection: () => socket }, resolve);

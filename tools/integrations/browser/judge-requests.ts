@@ -46,9 +46,27 @@ export async function guardOnce(browser: object, guard: Guard, begin: () => Prom
   await ready;
 }
 
-/** Judges every request from now on, on a session of the browser. */
+/** What Chromium follows in the place of `--proxy-server`. */
+const OTHER_WAYS = ['--no-proxy-server', '--proxy-pac-url', '--proxy-auto-detect'];
+const switchOf = (argument: string): string => argument.replace(/=.*/s, '');
+
+/** @throws Error where the browser was launched so that it goes past the proxy: of several arguments of one name it takes the last */
+async function expectProxy(session: Session, { args }: BrowserProxy): Promise<void> {
+  const { commandLine } = (await session.send('SystemInfo.getInfo')) as { readonly commandLine: string };
+  const launched = new Map(commandLine.split(' ').map((argument) => [switchOf(argument), argument]));
+  const isTaken = args.every((argument) => launched.get(switchOf(argument)) === argument);
+  if (isTaken && !OTHER_WAYS.some((name) => launched.has(name))) return;
+  throw new Error('the browser goes past the proxy: launch it with args: proxy.args, after any others');
+}
+
+/**
+ * Judges every request from now on, on a session of the browser.
+ *
+ * @throws Error where the browser goes past the proxy that it is to have
+ */
 export async function judgeRequests(any: AnySession, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
   const session = any as Session;
+  if (proxy !== undefined) await expectProxy(session, proxy);
   session.on('Fetch.requestPaused', (paused: PausedRequest) => {
     // What cannot be told to Chromium stays held: the request is not made.
     judgeRequest(session, paused, guard, proxy).catch(() => {});

@@ -13,10 +13,11 @@ header=${PAGEGATE_HEADER:-/etc/pagegate/key.header}
 [ -r "$header" ] || { echo "$0: $header cannot be read: PAGEGATE_HEADER names a file with the line X-API-Key: pg_…" >&2; exit 1; }
 # No ~/.curlrc and no proxy of the environment: either would be given the API key, and its answer would be the verdict.
 answer=$(curl -q --noproxy '*' --silent --show-error --fail --max-time 2 --proto =http,https --max-filesize 1048576 \
-  ${PAGEGATE_CA:+--cacert "$PAGEGATE_CA"} --header "@$header" --get \
+  --write-out '\n%{http_code}' ${PAGEGATE_CA:+--cacert "$PAGEGATE_CA"} --header "@$header" --get \
   --data-urlencode "url=$1" --data-urlencode "method=${2:-GET}" "$server/api/check") || exit 1
-# Inside a JSON string every quotation mark is escaped, so these characters are the field itself.
+# Inside a JSON string every quotation mark is escaped, so these characters are the field itself. The status comes last: curl fails from 400 on.
 case $answer in
-*'"verdict":"allow"'*) exit 0 ;;
+*'"verdict":"allow"'*'
+200') exit 0 ;;
 *) printf '%s\n' "$answer" >&2; exit 1 ;;
 esac

@@ -15,8 +15,8 @@ export interface GuardContextOptions {
  * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
  * request would not be seen.
  *
- * @throws Error for another browser than Chromium, a second guard, or a service worker that is registered already: that browser is never
- * guarded then
+ * @throws Error for another browser than Chromium, one that goes past the proxy, a second guard, or a service worker that is registered
+ * already: that browser is never guarded then
  */
 export async function guardContext(
   context: BrowserContext,

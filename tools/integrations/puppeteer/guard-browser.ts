@@ -20,11 +20,6 @@ export interface GuardBrowserOptions {
  * is registered already: that browser is never guarded then
  */
 export async function guardBrowser(browser: Browser, guard: Guard, { proxy }: GuardBrowserOptions): Promise<void> {
-  // What it was launched with is not known of a browser that runs elsewhere.
-  const launched = browser.process()?.spawnargs;
-  if (launched !== undefined && !proxy.args.every((argument) => launched.includes(argument))) {
-    throw new Error('guardBrowser: the browser goes past the proxy: launch it with args: proxy.args');
-  }
   await guardOnce(browser, guard, async () => {
     const session = await sessionOf(browser);
     await judgeRequests(session, guard, proxy);

@@ -16,6 +16,7 @@ import functools
 import http.client
 import io
 import ipaddress
+import itertools
 import json
 import logging
 import os
@@ -84,6 +85,8 @@ _AMBIGUOUS_PATH = re.compile(r"\\|(?:/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\?]*)?(?:/
 OVERRIDES = frozenset(("x-http-method-override", "x-method-override", "x-http-method"))
 #: Headers by which some servers are told another URL than the one in the request line.
 REWRITES = frozenset(("x-original-url", "x-rewrite-url"))
+# Longer methods are not shown; there are none.
+_SHOWN_METHOD_MAX_LENGTH = 32
 # Headers that say where a body ends.
 _FRAMING = frozenset(("content-length", "transfer-encoding"))
 # A socket takes no longer one, and nobody waits so long.
@@ -205,7 +208,10 @@ def refusal_text(decision: Decision) -> str:
     origin = "this address" if parts is None else f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     person = " A person has to approve it first." if decision.verdict == "flag" else ""
     matched = f"{decision.layer}/{decision.id}"
-    return _plain(f"pagegate refused {decision.method} {origin}: {decision.verdict} ({matched}). {decision.note}{person}", 2000)
+    # What is no method may be any text, which a reader would take for pagegate's.
+    is_method = _TOKEN.fullmatch(decision.method) and len(decision.method) <= _SHOWN_METHOD_MAX_LENGTH
+    request = decision.method if is_method else "a request to"
+    return _plain(f"pagegate refused {request} {origin}: {decision.verdict} ({matched}). {decision.note}{person}", 2000)
 
 
 class RefusedError(Exception):
@@ -495,7 +501,8 @@ class Guard:
             body = response.read(_ANSWER_MAX_BYTES + 1)
             if response.length or len(body) > _ANSWER_MAX_BYTES:
                 raise _Failure("bad_answer")
-            is_reusable = response.isclosed() and not response.will_close
+            # After an interim answer another one is to come, which would be taken for that of the next question.
+            is_reusable = response.status >= 200 and response.isclosed() and not response.will_close
             return _read_answer(response, body, url)
         except socket.timeout as error:
             raise _Failure("timeout") from error
@@ -690,11 +697,16 @@ class _Requests(urllib.request.AbstractHTTPHandler):
         return self.do_open(tls_connection, request)
 
     def http_request(self, request: urllib.request.Request) -> urllib.request.Request:
-        # urllib writes the length of such a body itself. By another one a site would take the rest of the body for the next request.
-        if request.data is None or isinstance(request.data, (bytes, bytearray, memoryview)):
-            for headers in (request.headers, request.unredirected_hdrs):
-                for name in [name for name in headers if header_name(name) in _FRAMING]:
-                    del headers[name]
+        # By another length than the body's a site would take the rest of the body for the next request. urllib writes it, where nobody else does.
+        said = []
+        for headers in (request.headers, request.unredirected_hdrs):
+            for name in [name for name in headers if header_name(name) in _FRAMING]:
+                said.append((header_name(name), _text(headers.pop(name)).strip()))
+        if said and _is_stream(request.data):
+            if len(said) > 1 or not re.fullmatch("content-length [0-9]+", " ".join(said[0])):
+                raise ValueError(f"the length of the body is said in another way than by one Content-Length: {said}")
+            request.data = _Body(request.data, int(said[0][1]))
+            request.add_unredirected_header("Content-length", said[0][1])
         return self.do_request_(request)
 
     https_request = http_request
@@ -721,6 +733,36 @@ class _Requests(urllib.request.AbstractHTTPHandler):
                 methods.append(value)
         for one in methods:
             self._guard.enforce(url, one)
+
+
+class _Body:
+    """The blocks of a file or an iterable, which are as long together as the request's head says, or fail."""
+
+    def __init__(self, source: Any, size: int) -> None:
+        self._source = source
+        self._size = size
+
+    def __iter__(self) -> Any:
+        left = self._size
+        is_file = hasattr(self._source, "read")
+        read = itertools.takewhile(len, iter(lambda: self._source.read(65536), None))
+        for block in read if is_file else self._source:
+            block = block.encode("iso-8859-1") if isinstance(block, str) else block
+            left -= memoryview(block).nbytes
+            if left < 0:
+                break
+            yield block
+        if left != 0:
+            raise ValueError(f"the body is {'longer' if left < 0 else 'shorter'} than its Content-Length says, {self._size}")
+
+
+def _is_stream(data: Any) -> bool:
+    """Whether a body is a file or an iterable: urllib knows the length of everything else."""
+    try:
+        memoryview(data)
+    except TypeError:
+        return data is not None and not isinstance(data, str)
+    return False
 
 
 class _OtherSchemes(urllib.request.BaseHandler):
