@@ -1,4 +1,4 @@
-/** The fleet's tables in PostgreSQL, version by version. A released step never changes; a new version is a new step at the end. */
+/** The fleet's tables in PostgreSQL, version by version. A released step never changes; a new version adds a step at the end. */
 import { randomBytes } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
 import { CYCLE_SECONDS } from '../cycle.ts';
@@ -163,8 +163,8 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
 `;
 
 /**
- * A revision is a moment, in milliseconds since 1970, where that is later than the last one: a database that has forgotten its latest changes
- * gives none of their numbers to another change. So it can tell that it has forgotten what a node knows.
+ * A revision is the time in milliseconds since 1970, or the previous revision plus 1 if that is greater. So a database that has lost its latest
+ * changes does not reuse their revisions. If a node has a revision that the database does not know, the database has lost commits.
  */
 const REVISIONS = `
 CREATE TABLE revisions (revision int8 PRIMARY KEY);
@@ -182,13 +182,13 @@ END $$;
 CREATE TRIGGER ledger_revision BEFORE UPDATE OF revision ON ledger FOR EACH ROW EXECUTE FUNCTION advance_revision();
 `;
 
-/** Step i brings the schema from version i to i + 1. */
+/** Step i migrates the schema from version i to i + 1. */
 const MIGRATIONS: readonly string[] = [TABLES, `${REVISIONS}${SYNC}`];
 
-/** The version of the tables that this program works with. */
+/** The version of the tables that this program needs. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
-/** Serializes migrations; any number that nobody else uses. */
+/** The key of the advisory lock that serializes migrations; any number that no other program uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
 export interface FoundLedger {
@@ -197,7 +197,7 @@ export interface FoundLedger {
   readonly moved_to: string | null;
 }
 
-/** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
+/** Finds the ledger of a database; undefined if there is none. @throws PagegateError ledger_unavailable if the schema holds something else */
 export async function findLedger(engine: Engine): Promise<FoundLedger | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
@@ -213,17 +213,17 @@ export async function findLedger(engine: Engine): Promise<FoundLedger | undefine
   return row;
 }
 
-/** Refuses tables of another program version. @throws PagegateError ledger_version */
+/** Refuses tables of a newer program. @throws PagegateError ledger_version */
 function refuseNewer(engine: Engine, version: number): void {
   if (version <= SCHEMA_VERSION) return;
   throw new PagegateError('ledger_version', `${engine.name}: expected version ${SCHEMA_VERSION}, got ${version}.`);
 }
 
-/** Brings the tables from whichever version they have to the current one. @throws PagegateError ledger_version, ledger_unavailable */
+/** Creates the tables, or migrates them to the current version. @throws PagegateError ledger_version, ledger_unavailable */
 async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
   await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
   try {
-    // Another program may have done it in the meantime.
+    // Another program may have migrated them in the meantime.
     const before = (await findLedger(engine))?.version ?? 0;
     refuseNewer(engine, before);
     for (let version = before; version < SCHEMA_VERSION; version += 1) {
@@ -246,10 +246,10 @@ async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
 }
 
 /**
- * Makes the tables, or brings them to the current version; one program at a time.
+ * Creates the tables, or migrates them to the current version. Only one program does that at a time.
  *
- * @param options.create makes them where there are none.
- * @param options.isRunning the caller works with this ledger already. A newer program that has upgraded it meanwhile has kept what that needs.
+ * @param options.create creates the tables if there are none.
+ * @param options.isRunning the caller uses this ledger already. Newer tables are accepted then: a migration keeps what running programs need.
  * @returns the ledger's id.
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */
