@@ -19,7 +19,7 @@ export interface Account {
   readonly next: { readonly plan: string; readonly limit: number; readonly fromCycle: number } | null;
 }
 
-/** The highest cycle in which anything was charged, and the lookups charged in it. */
+/** The highest cycle that an account's meter has reached, and the lookups charged in it. */
 export interface CycleUsage {
   readonly cycle: number;
   readonly used: number;

@@ -14,10 +14,10 @@ export interface HeldGrant {
   used: number;
   /** When `used` last changed, in milliseconds on the clock of `performance.now`. */
   changedMs: number;
-  /** What was last reported to the engine. */
+  /** `granted` and `used`, as the engine knows them since the last exchange. */
   reportedGranted: number;
   reportedUsed: number;
-  /** When that was, in milliseconds on the clock of `performance.now`. */
+  /** When this node last reported them, in milliseconds on the clock of `performance.now`. */
   reportedMs: number;
   /** The engine knows the usage of the previous cycle. */
   isEndedReported: boolean;
@@ -29,7 +29,7 @@ export class HeldGrants {
   readonly held = new Map<number, HeldGrant>();
   /** What to add to this host's clock to get the engine's, in milliseconds. */
   offsetMs = 0;
-  /** When the engine last answered, in milliseconds since 1970 on this host's clock; 0 if it never has. */
+  /** When the last message that the engine answered was sent, in milliseconds since 1970 on this host's clock; 0 if there is none. */
   heardMs = 0;
   /** The same moment on the clock of `performance.now`. */
   heardAtMs = 0;

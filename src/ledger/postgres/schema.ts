@@ -10,12 +10,12 @@ CREATE TABLE ledger (
   one int PRIMARY KEY CHECK (one = 1),
   ledger_id text NOT NULL,
   version int NOT NULL,
-  -- Grows with every change of an account or a key; nodes copy what is newer than theirs.
+  -- Incremented by every change of an account or a key. Nodes copy rows with a newer revision than their own.
   revision int8 NOT NULL DEFAULT 0,
   last_seen_at int8 NOT NULL DEFAULT 0,
-  -- Grows when the engine turns out to have lost commits; nodes then copy everything anew.
+  -- Incremented when the engine has lost commits. Nodes then copy everything again.
   history int8 NOT NULL DEFAULT 0,
-  -- Since when nothing is granted, because commits were lost; seconds since 1970.
+  -- The time since which nothing is granted because commits were lost, in seconds since 1970.
   learning_since float8,
   moved_to text
 );
@@ -66,31 +66,31 @@ CREATE TABLE audit (
 CREATE TABLE nodes (
   id text PRIMARY KEY,
   name text NOT NULL,
-  -- Grows with each start of the node's ledger writer.
+  -- Incremented with each start of the node's ledger writer.
   incarnation int8 NOT NULL DEFAULT 0,
-  -- Of the ledger writer that runs, and its latest message; empty after an orderly stop.
+  -- The session of the running ledger writer (empty after an orderly stop), and the number of its latest message.
   session text NOT NULL DEFAULT '',
   seq int8 NOT NULL DEFAULT 0,
   created_at float8 NOT NULL,
   seen_at float8 NOT NULL DEFAULT 0,
-  -- When it last told of everything that it holds.
+  -- When it last reported everything that it holds.
   presented_at float8 NOT NULL DEFAULT 0,
   revision int8 NOT NULL DEFAULT 0,
   program text NOT NULL DEFAULT '',
-  -- Which data it serves.
+  -- The data that it serves.
   generation text NOT NULL DEFAULT '',
   retired_at float8
 );
--- One row for an account's cycle: what an operator has given back, and the lock under which its blocks are granted.
+-- One row per account and cycle: the lookups that an operator has given back. Its row lock protects the granting of blocks.
 CREATE TABLE cycles (
   account_id int8 NOT NULL REFERENCES accounts,
   cycle int8 NOT NULL,
   credit int8 NOT NULL DEFAULT 0 CHECK (credit >= 0),
-  -- When a node last had to wait although others hold units.
+  -- When a node last had to wait although other nodes hold lookups.
   recall_at float8,
   PRIMARY KEY (account_id, cycle)
 );
--- What a node may spend of a cycle, and what it said it has spent. Both count from the cycle's begin.
+-- What a node may spend of a cycle, and what it has reported as spent. Both count from the beginning of the cycle.
 CREATE TABLE grants (
   account_id int8 NOT NULL,
   cycle int8 NOT NULL,
@@ -135,7 +135,7 @@ CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_notify('pagegate', 'revision'); RETURN NULL; END $$;
 CREATE TRIGGER ledger_announce AFTER UPDATE OF revision ON ledger FOR EACH ROW EXECUTE FUNCTION announce();
 
--- A correction gives units of the present cycle back; what nodes have spent stays as it is.
+-- A correction gives back lookups of the current cycle. What nodes have spent stays unchanged.
 CREATE FUNCTION apply_correction() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   present int8;
@@ -150,12 +150,12 @@ BEGIN
   UPDATE pagegate.cycles SET credit = least(credit + NEW.credit,
       (SELECT coalesce(sum(granted), 0)::int8 FROM pagegate.grants WHERE account_id = NEW.account_id AND cycle = present))
     WHERE account_id = NEW.account_id AND cycle = present;
-  -- Nothing is left to do later.
+  -- The correction is applied already, so no row is inserted.
   RETURN NULL;
 END $$;
 CREATE TRIGGER corrections_apply BEFORE INSERT ON corrections FOR EACH ROW EXECUTE FUNCTION apply_correction();
 
--- A database keeps the length that it was made with: another one needs a step of its own.
+-- A database keeps the cycle length with which it was created. Changing the length needs another migration step.
 CREATE FUNCTION cycle_at(anchor int8, moment numeric) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
   SELECT greatest(0, floor((moment - coalesce(anchor, 0)) / ${CYCLE_SECONDS}))::int8 $$;
 CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$

@@ -11,7 +11,7 @@ const ACCOUNTS = `
 CREATE TABLE ledger (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   ledger_id TEXT NOT NULL,
-  -- Grows with every change of an account or a key; servers drop what they remember when it moves.
+  -- Incremented by every change of an account or a key. Servers drop what they have cached when it changes.
   revision INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE accounts (
@@ -23,7 +23,7 @@ CREATE TABLE accounts (
   quota_limit INTEGER CHECK (quota_limit >= 1),
   -- The second in which the first subscription began; cycles count from it.
   cycle_anchor INTEGER,
-  -- A downgrade that waits for its boundary.
+  -- A pending downgrade.
   next_plan TEXT,
   next_limit INTEGER CHECK (next_limit >= 1),
   next_from_cycle INTEGER,
@@ -38,7 +38,7 @@ CREATE TABLE api_keys (
   sealed BLOB,
   vault_id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  -- The second from which a rotated key is refused; null while it is current.
+  -- The second from which on a rotated key is refused; null if the key does not expire.
   expires_at INTEGER,
   revoked_at INTEGER
 ) STRICT;
@@ -95,10 +95,10 @@ ALTER TABLE ledger ADD COLUMN last_seen_at INTEGER NOT NULL DEFAULT 0;
 `;
 
 const RESERVATIONS = `
--- Lookups of the cycle that may be spent without asking this file: durable before anybody spends them. What is beyond \`used\` counts as
--- used wherever it is not known better.
+-- Lookups of the cycle that may be spent without reading this file; durable before they are spent. What exceeds \`used\` counts as used
+-- if the exact usage is unknown.
 ALTER TABLE meters ADD COLUMN reserved INTEGER NOT NULL DEFAULT 0;
--- Grows with each correction by an operator, the only way back.
+-- Incremented by each correction of an operator. Only a correction may lower a meter.
 ALTER TABLE meters ADD COLUMN corrections INTEGER NOT NULL DEFAULT 0;
 UPDATE meters SET reserved = used;
 DROP TRIGGER meters_never_go_back;
@@ -112,7 +112,7 @@ CREATE TRIGGER accounts_have_meters AFTER INSERT ON accounts BEGIN INSERT INTO m
 ALTER TABLE ledger ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
 -- Where the ledger was moved to; it is not served from here any more.
 ALTER TABLE ledger ADD COLUMN moved_to TEXT;
--- In a node's copy: whose copy it is, how often the engine has lost commits, and how often the node's ledger writer was started.
+-- In a node's copy: the id of the copied fleet, how often the engine has lost commits, and how often the node's ledger writer was started.
 ALTER TABLE ledger ADD COLUMN fleet_id TEXT;
 ALTER TABLE ledger ADD COLUMN history INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE ledger ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
