@@ -1,4 +1,4 @@
-/** Makes self-signed certificates for tests and tools, so that no key and no certificate has to lie in the tree. */
+/** Creates self-signed certificates for tests and tools, so that the tree contains neither keys nor certificates. */
 import { generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 
 const der = (tag: number, ...contents: Uint8Array[]): Buffer => {
@@ -17,7 +17,7 @@ const name = (text: string): Buffer =>
 const time = (date: Date): Buffer =>
   der(0x17, Buffer.from(`${date.toISOString().slice(2, 19).replaceAll(/[-:T]/g, '')}Z`));
 
-/** A certificate for localhost and 127.0.0.1 whose common name is `commonName`, valid from yesterday for `days`. */
+/** Creates a certificate for localhost and 127.0.0.1, valid from yesterday until `days` from now, and its key. Both in PEM form. */
 export function createCertificate(
   commonName: string,
   days = 30,

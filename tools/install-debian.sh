@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the Debian packages of programs that are missing, when root; says what to do otherwise. Services are not started.
-# Each argument is PROGRAM=PACKAGE; PROGRAM is a path, or a pattern of which one match is enough.
+# Installs the Debian packages of missing programs if run by root; otherwise prints what to do. Does not start services.
+# Each argument is PROGRAM=PACKAGE. PROGRAM is a path, or a pattern; one match is enough.
 set -eu
 missing=""
 for pair in "$@"; do
@@ -17,7 +17,7 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
-# A policy that forbids starting keeps the packages from running services beside the tests.
+# A policy that forbids starting services prevents the packages from running them beside the tests.
 policy=/usr/sbin/policy-rc.d
 made=""
 trap '[ -z "$made" ] || rm -f "$policy"' EXIT
@@ -27,7 +27,7 @@ if [ ! -e "$policy" ]; then
   printf '#!/bin/sh\nexit 101\n' >"$policy"
   chmod 755 "$policy"
 fi
-# Another program that installs at this moment is waited for.
+# Waits if another program is installing packages now.
 apt-get -o DPkg::Lock::Timeout=300 update -q
 # shellcheck disable=SC2086 # one word for each package
 apt-get -o DPkg::Lock::Timeout=300 install -y -q --no-install-recommends $missing

@@ -1,4 +1,4 @@
-/** A state directory with license, keys and configuration as an operator has them, synthetic drops, and the real program on them. */
+/** Creates installations for tests and tools: a state directory with license, keys and configuration, and synthetic drops for the real program. */
 import { execFile } from 'node:child_process';
 import { createPrivateKey, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { removeCountersOf } from './remove-counters.ts';
 export const PAGEGATE = fileURLToPath(new URL('../src/pagegate', import.meta.url));
 const run = promisify(execFile);
 
-/** What tests look at in the JSON that the commands print; a failure has `error`. */
+/** The fields that tests read from the JSON output of commands. A failure has `error`. */
 export interface Report {
   readonly error?: string;
   readonly outcome?: string;
@@ -31,7 +31,7 @@ export interface Report {
 
 export interface CommandOutcome {
   readonly code: number;
-  /** Empty where nothing that was printed is JSON. */
+  /** An empty object if the output is not JSON. */
   readonly json: Report;
   readonly stderr: string;
 }
@@ -41,11 +41,11 @@ export interface DropSpec {
   readonly dataset?: string;
   /** Number of synthetic domains. */
   readonly domains?: number;
-  /** The verified pages of each domain; one that tells the revision unless told otherwise. */
+  /** The verified pages of each domain; by default one whose URL contains the revision. */
   readonly pages?: (domain: string) => Readonly<Record<string, string>>;
-  /** Changes the part after it was listed. */
+  /** Changes the part after its hash was put into the manifest. */
   readonly damage?: (part: Buffer) => Buffer;
-  /** Changes the part before it is listed. */
+  /** Changes the part before its hash is put into the manifest. */
   readonly prepare?: (part: Buffer) => Buffer;
 }
 
@@ -54,22 +54,22 @@ export interface Installation {
   readonly state: string;
   readonly store: string;
   readonly configFile: string;
-  /** Writes a signed drop to a folder of that name, and returns the folder. */
+  /** Writes a signed drop to a folder of that name, and returns the folder's path. */
   drop(name: string, spec: DropSpec): string;
-  /** Runs the program with `--config` and `--json`; a failure is the JSON of its standard error. */
+  /** Runs the program with `--config` and `--json`. On a failure, the JSON is read from its standard error. */
   pagegate(...args: string[]): Promise<CommandOutcome>;
   remove(): void;
 }
 
-/** The page that a revision's drop gives to every domain, unless told otherwise. */
+/** The default page of a domain in the drop of a revision. */
 export const pageOf = (domain: string, revision: number): string => `https://${domain}/pricing-${revision}`;
 
 export const domainOf = (i: number): string => `site-${i}.example.com`;
 
 export interface InstallationOptions {
-  /** Settings beside those that it makes. */
+  /** Additional settings for the configuration. */
   readonly config?: object;
-  /** What the license is for; `test` unless told otherwise. */
+  /** The dataset that the license covers; `test` by default. */
   readonly dataset?: string;
 }
 
@@ -135,7 +135,7 @@ export function createInstallation({ config, dataset: licensed = 'test' }: Insta
   };
 }
 
-/** Refreshes an installation with a drop of its own. Throws where that fails. */
+/** Writes a drop and refreshes an installation with it. @throws Error if the refresh fails */
 export async function activate(place: Installation, spec: DropSpec): Promise<void> {
   const { code, stderr } = await place.pagegate('refresh', place.drop(`r${spec.revision}`, spec));
   if (code !== 0) throw new Error(`the refresh to revision ${spec.revision} failed: ${stderr}`);

@@ -1,10 +1,10 @@
 /**
- * Options of a tool on the command line: words with a default. `--help` prints the usage and ends the program well; what the tool does
- * not know ends it with one line and exit code 2, before it has done anything.
+ * Command line options of a tool; each takes a value and has a default. `--help` prints the usage and ends the program with exit code 0. An
+ * unknown option ends it with a one-line message and exit code 2, before it has done anything.
  */
 import { parseArgs } from 'node:util';
 
-/** Ends the program, because it was called wrongly. */
+/** Ends the program with exit code 2, because it was called incorrectly. */
 export function refuse(problem: string): never {
   process.stderr.write(`${problem} --help tells what there is.\n`);
   process.exit(2);
@@ -15,7 +15,7 @@ export interface Options<Name extends string> {
   readonly positionals: readonly string[];
 }
 
-/** Reads `--name VALUE` for each name of `defaults`, and words without a name where they are allowed. */
+/** Reads `--name VALUE` for each name of `defaults`, and positional arguments if they are allowed. */
 export async function readOptions<Name extends string>(
   usage: string | (() => Promise<string>),
   defaults: Readonly<Record<Name, string>>,
@@ -27,7 +27,7 @@ export async function readOptions<Name extends string>(
   try {
     parsed = parseArgs({ allowPositionals, options: { ...options, help: { type: 'boolean', short: 'h' } } });
   } catch (error) {
-    // Node's own message goes on for lines about dashes.
+    // Only the first sentence: Node's message continues with several lines about dashes.
     const [sentence = ''] = (error as Error).message.split(/\.?(?:\n| To | This |$)/, 1);
     return refuse(`${sentence}.`);
   }
@@ -41,7 +41,7 @@ export async function readOptions<Name extends string>(
   };
 }
 
-/** The whole number that an option must be, at least `least`; `5_000_000` is one. */
+/** Parses an option's value as a whole number of at least `least`. Underscores are allowed: `5_000_000`. */
 export function wholeNumber<Name extends string>(
   values: Readonly<Record<Name, string>>,
   name: Name,

@@ -1,4 +1,4 @@
-/** Shared counters lie in memory, outside of an installation's folder: a run that kills servers removes them with it. */
+/** Removes shared counters. They are outside an installation's folder, in memory, so a run that kills servers must remove them separately. */
 import { join } from 'node:path';
 import { removeCounters } from '../src/ledger/counters/location.ts';
 import { readIdentity } from '../src/ledger/store/identity.ts';

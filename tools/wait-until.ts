@@ -1,11 +1,11 @@
-/** Waiting for what another program brings about. */
+/** Waits for something that another program does. */
 import { setTimeout as sleep } from 'node:timers/promises';
 
-/** On a busy machine everything takes longer than one expects; only what hangs is to run into this. */
+/** Generous, because everything takes longer on a busy machine. Only what hangs should reach it. */
 const DEADLINE_MS = 120_000;
 const STEP_MS = 50;
 
-/** Waits until something holds; a check that fails holds not yet. @throws Error after a deadline, with the reason where there is one */
+/** Waits until a check returns true. A check that rejects counts as false. @throws Error after the deadline, with the last rejection's message */
 export async function waitUntil(what: string, check: () => Promise<boolean>, deadlineMs = DEADLINE_MS): Promise<void> {
   const deadline = Date.now() + deadlineMs;
   let reason = '';

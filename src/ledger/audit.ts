@@ -1,4 +1,4 @@
-/** The audit table: who changed what and when. Rows are only ever added; triggers refuse the rest. */
+/** The audit table: who changed what, and when. It is append-only: triggers refuse updates and deletions. */
 import { rfc3339 } from '../times.ts';
 import type { Ledger } from './ledger.ts';
 import { likeContaining } from './store/like.ts';
@@ -8,17 +8,17 @@ export interface AuditEntry {
   /** Seconds since 1970. */
   readonly at: number;
   readonly actor: string;
-  /** The word for what was done; after a space a note, such as a payment's reference. */
+  /** A word for what was done, optionally followed by a space and a note, such as a payment reference. */
   readonly action: string;
   readonly account: string | null;
-  /** The account and its keys' states as JSON; null where there was none. */
+  /** JSON of the account and the state of its keys; null if there was none. */
   readonly before: string | null;
   readonly after: string | null;
 }
 
-/** Which lines are wanted. What is not given is not asked for. */
+/** Selects lines of the audit table. A field that is undefined does not filter. */
 export interface AuditFilter {
-  /** A part of who, and of what, in any case; of letters beyond ASCII a database may know none but their own. */
+  /** A substring of the actor, or of the action, case-insensitive. Whether that holds for non-ASCII letters depends on the database. */
   readonly actor?: string | undefined;
   readonly action?: string | undefined;
   /** The first and the last moment, in seconds since 1970. */
@@ -27,8 +27,10 @@ export interface AuditFilter {
 }
 
 /**
- * The latest lines that are wanted, newest first; of one account or of all.
+ * Returns the latest lines that match the filter, newest first.
  *
+ * @param name the account's; the lines of all accounts if it is undefined.
+ * @param count how many lines at most.
  * @throws PagegateError account_not_found, ledger_unavailable
  */
 export async function readAudit(
@@ -38,7 +40,7 @@ export async function readAudit(
   { actor, action, from, to }: AuditFilter = {},
 ): Promise<AuditEntry[]> {
   const id = name === undefined ? undefined : (await ledger.view(name)).account.id;
-  // Databases know the cases of different letters: each makes both sides small by itself.
+  // Databases differ in which letters they can convert to lower case, so each converts both sides itself.
   const conditions: readonly (readonly [text: string, value: string | number | undefined])[] = [
     ['account_id = ?', id],
     ["lower(actor) LIKE lower(?) ESCAPE '!'", actor && likeContaining(actor)],
@@ -46,15 +48,15 @@ export async function readAudit(
     ['at >= ?', from],
     ['at <= ?', to],
   ];
-  const asked = conditions.flatMap(([text, value]) => (value === undefined ? [] : [{ text, value }]));
-  const where = asked.length === 0 ? '' : `WHERE ${asked.map(({ text }) => text).join(' AND ')}`;
+  const given = conditions.flatMap(([text, value]) => (value === undefined ? [] : [{ text, value }]));
+  const where = given.length === 0 ? '' : `WHERE ${given.map(({ text }) => text).join(' AND ')}`;
   const text = `SELECT audit.id, at, actor, action, accounts.name AS account, before, after
     FROM audit LEFT JOIN accounts ON accounts.id = account_id ${where} ORDER BY audit.id DESC LIMIT ?`;
-  return ledger.store.rows(text, ...asked.map(({ value }) => value), count);
+  return ledger.store.rows(text, ...given.map(({ value }) => value), count);
 }
 
-/** The table keeps records as the program has them. These names are shown in place of those that it keeps; any other is shown as it is. */
-const NAMES: ReadonlyMap<string, string> = new Map([
+/** Output names of fields whose name in the stored JSON is the program's own. All others are output unchanged. */
+const OUTPUT_NAMES: ReadonlyMap<string, string> = new Map([
   // an account and its keys
   ['accountId', 'account_id'],
   ['anchor', 'subscribed_at'],
@@ -69,32 +71,32 @@ const NAMES: ReadonlyMap<string, string> = new Map([
   ['knownFrom', 'known_from'],
 ]);
 
-/** Columns of these whose value is a second since 1970. */
+/** Stored fields whose value is a time in seconds since 1970. */
 const TIMES = new Set(['anchor', 'createdAt', 'expiresAt', 'last_seen_at', 'revokedAt']);
 
-/** The word for what was done and its note apart, so that programs can compare the word; the note is null where there is none. */
-export function auditActionJson(kept: string): { readonly action: string; readonly note: string | null } {
-  const end = kept.indexOf(' ');
-  return end < 0 ? { action: kept, note: null } : { action: kept.slice(0, end), note: kept.slice(end + 1) };
+/** Splits a stored action into its word, which programs can compare, and its note; the note is null if there is none. */
+export function auditActionJson(stored: string): { readonly action: string; readonly note: string | null } {
+  const end = stored.indexOf(' ');
+  return end < 0 ? { action: stored, note: null } : { action: stored.slice(0, end), note: stored.slice(end + 1) };
 }
 
-/** What stood before or after a change, under the names, and with the times, that all output has; a text where it is no JSON. */
-export function auditStateJson(kept: string | null): unknown {
-  if (kept === null) return null;
+/** Converts a stored `before` or `after` to the field names and times of all other output. Returns a text that is not JSON unchanged. */
+export function auditStateJson(stored: string | null): unknown {
+  if (stored === null) return null;
   try {
-    return shown(JSON.parse(kept));
+    return toOutput(JSON.parse(stored));
   } catch {
-    return kept;
+    return stored;
   }
 }
 
-function shown(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(shown);
+function toOutput(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(toOutput);
   if (typeof value !== 'object' || value === null) return value;
   return Object.fromEntries(
-    Object.entries(value).map(([name, one]) => [
-      NAMES.get(name) ?? name,
-      TIMES.has(name) && typeof one === 'number' ? rfc3339(one) : shown(one),
+    Object.entries(value).map(([name, field]) => [
+      OUTPUT_NAMES.get(name) ?? name,
+      TIMES.has(name) && typeof field === 'number' ? rfc3339(field) : toOutput(field),
     ]),
   );
 }

@@ -1,4 +1,4 @@
-/** Backup while serving. */
+/** Backs up a ledger while the server uses it. */
 import { closeSync, existsSync, openSync, rmSync } from 'node:fs';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { renameDurable, syncPath } from '../platform/durable-files.ts';
@@ -6,7 +6,11 @@ import { openDatabase } from './store/database.ts';
 import { requireLedger } from './store/identity.ts';
 import { asLedgerError } from './store/sqlite-failures.ts';
 
-/** Copies the ledger as it is at one moment, while it is in use. Keys in it stay sealed: the key file is never part of a backup. */
+/**
+ * Writes a consistent copy of a ledger that may be in use. API keys in it stay sealed: the key file is never part of a backup.
+ *
+ * @throws PagegateError backup_exists, backup_failed, no_ledger, ledger_unavailable
+ */
 export function backupLedger(file: string, target: string): void {
   if (existsSync(target)) throw new PagegateError('backup_exists', `Got "${target}".`, { file: target });
   const temporary = `${target}.${process.pid}.tmp`;
@@ -25,7 +29,7 @@ export function backupLedger(file: string, target: string): void {
   }
 }
 
-/** What ended a backup: the place that it goes to, or else the ledger. */
+/** Attributes an error of a backup: a full disk to the target, everything else to the ledger. */
 function asBackupError(error: unknown, target: string): unknown {
   if ((error as NodeJS.ErrnoException).code !== 'SQLITE_FULL') return asLedgerError(error, target);
   return new PagegateError('backup_failed', `${target}: the disk is full.`, { path: target }, { cause: error });

@@ -1,4 +1,4 @@
-/** Whether a ledger is what it should be: all of its bytes, or what is quickly seen. */
+/** Checks a ledger file: completely, or only what can be read quickly. */
 import { dirname } from 'node:path';
 import { findCounters } from './counters/location.ts';
 import { clockProblem } from './store/clock.ts';
@@ -10,22 +10,22 @@ import { asLedgerError } from './store/sqlite-failures.ts';
 export { findKeyVault } from './store/key-vault.ts';
 export { refuseNetworkFileSystem };
 
-/** What a full look at a ledger file found. */
+/** The result of a full check of a ledger file. */
 export interface LedgerCheck {
   readonly ok: boolean;
-  /** In SQLite's words; empty when all is well. */
+  /** As SQLite reports them; empty if there are none. */
   readonly problems: readonly string[];
 }
 
-/** Reads the whole file: structure, foreign keys. @throws PagegateError no_ledger, ledger_unavailable when it cannot be opened at all. */
+/** Checks structure and foreign keys of the whole file. @throws PagegateError no_ledger, ledger_unavailable if it cannot be opened at all. */
 export function checkLedger(file: string): LedgerCheck {
   requireLedger(file);
   const database = openDatabase(file, { readonly: true });
   try {
-    const lines = database.prepare<[], string>('PRAGMA integrity_check(20)').pluck().all();
+    const results = database.prepare<[], string>('PRAGMA integrity_check(20)').pluck().all();
     const dangling = database.prepare<[], { table: string; rowid: number }>('PRAGMA foreign_key_check').all();
     const problems = [
-      ...lines.filter((line) => line !== 'ok'),
+      ...results.filter((result) => result !== 'ok'),
       ...dangling.slice(0, 20).map(({ table, rowid }) => `${table}, row ${rowid}: its account is missing`),
     ];
     return { ok: problems.length === 0, problems };
@@ -36,22 +36,22 @@ export function checkLedger(file: string): LedgerCheck {
   }
 }
 
-/** What is known of a ledger without reading all of it. */
+/** Facts about a ledger that can be had without reading all of it. */
 export interface LedgerFacts {
   readonly accounts: number;
-  /** Where it is served from now; null where that is here. */
+  /** Where the ledger was moved to; null if it is still here. */
   readonly movedTo: string | null;
-  /** In words; undefined when all is well. */
+  /** A description of the damage; undefined if there is none. */
   readonly damage: string | undefined;
-  /** Why the clock is refused, in words. */
+  /** Why the clock is refused; undefined if it is not. */
   readonly clock: string | undefined;
-  /** Where the shared counters lie; undefined while no server runs. */
+  /** The file of the shared counters; undefined while no server runs. */
   readonly counters: { readonly path: string; readonly isInMemory: boolean } | undefined;
-  /** How many keys of accounts that are not revoked each encryption key has sealed, by its id. */
+  /** How many API keys that are not revoked each encryption key has sealed, by the encryption key's id. */
   readonly keysSealedBy: ReadonlyMap<string, number>;
 }
 
-/** Looks at a ledger without reading all of it; undefined where there never was one. @throws PagegateError ledger_unavailable */
+/** Reads facts about a ledger without reading all of it; undefined if there never was one. @throws PagegateError ledger_unavailable */
 export function readLedgerFacts(file: string, nowSeconds: number): LedgerFacts | undefined {
   refuseLostLedger(file);
   if (isMissingOrEmpty(file)) return undefined;

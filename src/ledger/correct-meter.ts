@@ -1,4 +1,4 @@
-/** Corrects meters as operators ask for it. */
+/** Applies an operator's correction of a meter. */
 import { PagegateError } from '../errors.ts';
 import type { Correction, Ledger } from './ledger.ts';
 import { tryWriterLock } from './store/identity.ts';
@@ -9,11 +9,11 @@ const TIMEOUT_MS = 5_000;
 const STEP_MS = 20;
 
 /**
- * Corrects a meter, and waits until the ledger writer has done it; does it here where none runs.
+ * Requests a correction and waits until the ledger writer has applied it. If none runs, this process applies it.
  *
- * @param note why, for the audit.
- * @returns how many lookups `credit` gave back: at most those that are used.
- * @throws PagegateError what {@link Ledger.correct} throws; ledger_unavailable, too, where the ledger writer could not do it yet: it goes on trying
+ * @param note the reason, for the audit table.
+ * @returns how many lookups `credit` gave back: at most those that were used.
+ * @throws PagegateError what {@link Ledger.correct} throws; also ledger_unavailable if the ledger writer could not apply it yet. It keeps trying.
  */
 export async function correctMeter(
   ledger: Ledger,
@@ -29,13 +29,14 @@ export async function correctMeter(
     id,
     METER_CORRECTED,
   );
-  // In a fleet, whose database applies it, there is no such line.
+  // A fleet has no such line: its database applies the correction.
   const used = line === undefined ? usedBefore : (JSON.parse(line.before) as { used: number }).used;
   return Math.min(wanted.credit ?? 0, wanted.used ?? (wanted.cycle === undefined ? used : 0));
 }
 
+/** Waits until no requested correction is left; returns false on a timeout. */
 async function areApplied(ledger: Ledger, file: string): Promise<boolean> {
-  // Elsewhere they take effect with their transaction.
+  // In a fleet a correction takes effect with its transaction.
   if (ledger.store.isFleet) return true;
   const release = tryWriterLock(file);
   if (release !== undefined) {

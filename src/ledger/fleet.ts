@@ -1,4 +1,4 @@
-/** What an operator sees and does of a fleet. */
+/** What an operator can see of a fleet and do with it. */
 import { PagegateError } from '../errors.ts';
 import { touchAccounts } from './accounts/correction.ts';
 import type { Ledger } from './ledger.ts';
@@ -17,30 +17,30 @@ export { type FleetDatabase, type LedgerTables, readFleetDatabase } from './flee
 export { moveToFile, moveToPostgres } from './fleet/move-ledger.ts';
 export { connectFleet } from './postgres/connect.ts';
 
-/** Whether the address of a fleet's database can be read; nothing is opened. @throws PagegateError bad_ledger_url */
+/** Checks that the address of a fleet's database can be parsed. It opens nothing. @throws PagegateError bad_ledger_url */
 export const checkLedgerUrl = (url: string): void => void parseEngineUrl(url);
 
-/** What the fleet knows the node by whose copy this is; undefined where it has never joined. @throws PagegateError ledger_unavailable */
+/** The id under which the fleet knows the node with this copy; undefined if the node has never joined. @throws PagegateError ledger_unavailable */
 export const nodeIdOf = (copyFile: string): string | undefined => readIdentity(copyFile)?.ledgerId;
 
 /** A node as the fleet's ledger knows it. */
 export interface NodeView {
   readonly id: string;
   readonly name: string;
-  /** `silent`: not heard, and not stopped in an orderly way; what it holds counts as used. */
+  /** `silent`: it has not reported lately and was not stopped in an orderly way; what it holds counts as used. */
   readonly state: 'live' | 'silent' | 'stopped' | 'retired';
-  /** Seconds since 1970. */
+  /** When it reported last, in seconds since 1970. */
   readonly seen: number;
   readonly program: string;
-  /** The data that it serves; empty where it serves none. */
+  /** The data that it serves; empty if it serves none. */
   readonly generation: string;
-  /** Lookups that it may spend without asking, in all present cycles. */
+  /** Lookups in current cycles that it may spend without asking. */
   readonly held: number;
-  /** Accounts with a change that it has not taken over. */
+  /** Number of accounts with a change that it has not yet applied. */
   readonly behind: number;
 }
 
-/** Lookups that nobody serves: a silent node holds them. */
+/** Lookups that no node can serve, because a silent node holds them. */
 export interface StrandedLookups {
   readonly account: string;
   readonly node: string;
@@ -50,15 +50,15 @@ export interface StrandedLookups {
 export interface FleetView {
   readonly nodes: readonly NodeView[];
   readonly stranded: readonly StrandedLookups[];
-  /** Nothing is granted: the engine has lost commits, and nodes tell what they hold. */
+  /** The engine has lost commits. It grants nothing until the nodes have reported what they hold. */
   readonly learning: boolean;
-  /** Times that the engine has lost commits. */
+  /** How many times the engine has lost commits. */
   readonly history: number;
-  /** Live nodes serve different data. */
+  /** Whether live nodes serve different data. */
   readonly differs: boolean;
 }
 
-/** The state of a fleet. @throws PagegateError fleet_only, ledger_unavailable */
+/** Reads the state of a fleet. @throws PagegateError fleet_only, ledger_unavailable */
 export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number): Promise<FleetView> {
   if (!store.isFleet) throw new PagegateError('fleet_only');
   const nodes = await store.rows<NodeView>(
@@ -82,38 +82,38 @@ export async function fleetStatus({ store }: Ledger, maxStalenessSeconds: number
 }
 
 /**
- * Gives a node up for good: should it come back, it starts over. What it held stays used, unless the operator knows that it was not spent.
+ * Gives a node up for good: if it comes back, it starts over. What it held counts as used, unless the operator knows that it was not spent.
  *
- * @param wanted the node's name or id.
- * @param giveBack gives what it had not reported as spent back to the accounts.
+ * @param nameOrId the node's.
+ * @param giveBack returns to the accounts what the node had not reported as spent.
  * @throws PagegateError fleet_only, node_not_found, node_alive, ledger_unavailable
  */
 export async function retireNode(
   ledger: Ledger,
-  wanted: string,
+  nameOrId: string,
   { giveBack = false, actor, maxStalenessSeconds }: { giveBack?: boolean; actor: string; maxStalenessSeconds: number },
 ): Promise<{ node: NodeView; lookups: number }> {
   const { nodes } = await fleetStatus(ledger, maxStalenessSeconds);
-  const found = nodes.filter(({ id, name, state }) => id === wanted || (name === wanted && state !== 'retired'));
+  const found = nodes.filter(({ id, name, state }) => id === nameOrId || (name === nameOrId && state !== 'retired'));
   const [node] = found;
-  if (node === undefined) throw new PagegateError('node_not_found', `Got "${wanted}".`);
+  if (node === undefined) throw new PagegateError('node_not_found', `Got "${nameOrId}".`);
   if (found.length > 1)
-    throw new PagegateError('node_not_found', `${found.length} nodes are called "${wanted}"; give the id.`);
+    throw new PagegateError('node_not_found', `${found.length} nodes are called "${nameOrId}"; give the id.`);
   if (node.state === 'live') throw new PagegateError('node_alive', `${node.name} is ${node.state}.`);
   if (node.state === 'retired') throw new PagegateError('node_not_found', `${node.name} is retired already.`);
   const lookups = await ledger.store.transaction(async (sql) => {
-    // The locks under which blocks are granted, in the order of the grants.
+    // The row locks under which blocks are granted, taken in the same order as when granting.
     await sql.rows(
       `SELECT 1 AS one FROM cycles WHERE (account_id, cycle) IN (SELECT account_id, cycle FROM grants WHERE node = ?)
        ORDER BY account_id, cycle FOR UPDATE`,
       node.id,
     );
-    const still = await sql.row<{ alive: boolean }>(
+    const current = await sql.row<{ alive: boolean }>(
       `SELECT ${IS_RUNNING} AND ${isHeardWithin('?')} AS alive FROM nodes WHERE id = ? FOR UPDATE`,
       maxStalenessSeconds,
       node.id,
     );
-    if (still?.alive === true) throw new PagegateError('node_alive', `${node.name} came back.`);
+    if (current?.alive === true) throw new PagegateError('node_alive', `${node.name} came back.`);
     const held = await sql.row<{ lookups: number }>(
       'SELECT coalesce(sum(granted - spent), 0)::int8 AS lookups FROM grants WHERE node = ?',
       node.id,

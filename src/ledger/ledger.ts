@@ -1,4 +1,4 @@
-/** Administration of accounts: every change in one transaction together with its line in the audit table. */
+/** Administration of accounts. Each change is one transaction, together with its line in the audit table. */
 import { PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 import {
@@ -27,39 +27,39 @@ export type { Correction } from './accounts/correction.ts';
 export type { IssuedKey } from './accounts/key-issuer.ts';
 
 export interface LedgerOptions {
-  /** The key that encrypts stored API keys; it must lie in another directory than a ledger's file. */
+  /** The file with the key that encrypts stored API keys. It must not be in the directory of the ledger's file. */
   readonly keyFile: string;
-  /** Who is named in the audit table. */
+  /** The name for the audit table. */
   readonly actor?: string;
-  /** The API key that changes are made with. One that is about to end, because it was rotated elsewhere, changes nothing. */
+  /** The API key that changes are made with. A change is refused if this key has an expiry time, because it was rotated elsewhere. */
   readonly actingKeyId?: number;
-  /** What {@link Ledger.stateOf} said of the account that is to be changed: where it was changed since, nothing is done. */
+  /** What {@link Ledger.stateOf} returned for the account that is to be changed. A change is refused if the account was changed since. */
   readonly expectedState?: string;
-  /** Reads the catalog, where a plan is chosen; the shipped one unless told otherwise. */
+  /** Reads the catalog when a plan is chosen; the shipped catalog by default. */
   readonly plans?: () => readonly Plan[];
 }
 
 export interface AccountView {
-  /** As it stands in the cycle that counts: a downgrade that has taken effect waits no more. */
+  /** As it is in the current cycle: a downgrade that has taken effect is no longer pending. */
   readonly account: Account;
   readonly quota: QuotaView;
   readonly cycle: number;
   readonly keys: readonly ApiKeyRecord[];
-  /** The latest second seen, by which keys expire. */
+  /** The latest second ever seen. Keys expire by it. */
   readonly latestSeconds: number;
 }
 
 export interface PageRequest {
-  /** A part of the names. */
+  /** A substring of the account names. */
   readonly contains?: string;
-  /** The name that the page before ended with. */
+  /** The last name of the previous page. */
   readonly after?: string;
   readonly count: number;
 }
 
 export interface AccountPage {
   readonly views: readonly AccountView[];
-  /** Accounts that fit, on all pages. */
+  /** Number of matching accounts on all pages. */
   readonly total: number;
   readonly isLast: boolean;
 }
@@ -71,7 +71,7 @@ interface AuditLine {
   readonly action: string;
   /** Seconds since 1970. */
   readonly at: number;
-  /** Null for what is about no account. */
+  /** Null if the line is not about an account. */
   readonly accountId: number | null;
   readonly before: string | null;
   readonly after: string | null;
@@ -85,10 +85,10 @@ export class Ledger {
   readonly #actingKeyId: number | undefined;
   readonly #expectedState: string | undefined;
   readonly #plans: () => readonly Plan[];
-  /** Servers that did not follow the latest change in time. */
+  /** Servers that did not apply the latest change in time. */
   #unreached: readonly string[] = [];
 
-  /** @param store is closed by {@link close}. */
+  /** @param store closed by {@link close}. */
   constructor(store: LedgerStore, options: LedgerOptions) {
     this.store = store;
     this.#keys = new KeyIssuer(store, options.keyFile);
@@ -102,14 +102,14 @@ export class Ledger {
     return this.store.close();
   }
 
-  /** What there is to say of servers that do not follow the latest change yet; undefined where all do. */
+  /** A message that names the servers that have not applied the latest change yet; undefined if all have. */
   get lag(): string | undefined {
     if (this.#unreached.length === 0) return undefined;
     return `These servers do not follow yet: ${this.#unreached.join(', ')}. Until they do, or refuse to answer, they go by what was before.`;
   }
 
   /**
-   * Makes an account without a plan: not activated until it is subscribed.
+   * Creates an account without a plan. It is not activated until it subscribes.
    *
    * @throws PagegateError bad_account_name, account_exists, too_many_accounts, ledger_unavailable
    */
@@ -125,7 +125,7 @@ export class Ledger {
   }
 
   /**
-   * Issues a first key to an account that has none, before or without a payment.
+   * Issues a key to an account that has no current one, before or without a payment.
    *
    * @throws PagegateError account_not_found, account_state, bad_key_file, ledger_unavailable
    */
@@ -140,10 +140,10 @@ export class Ledger {
   }
 
   /**
-   * Records a paid plan: activates the account and issues its key where it has none. On an account that has a plan it is an
-   * upgrade (at once, what was used and the cycle stay) or a downgrade (from the next boundary on).
+   * Records a paid plan: activates the account, and issues a key if it has none. If the account has a plan already, this is an
+   * upgrade (in force at once; usage and cycle stay) or a downgrade (in force from the next cycle on).
    *
-   * @param reference the payment's, recorded once: the same reference twice is refused.
+   * @param reference the payment's reference. Each is accepted once.
    * @param limit lookups a cycle, for a plan without a limit of its own.
    * @throws PagegateError bad_payment_reference, payment_known, bad_plan_catalogue, unknown_plan, bad_plan_limit, account_not_found,
    * account_state, ledger_unavailable
@@ -171,7 +171,7 @@ export class Ledger {
     );
   }
 
-  /** Withdraws a downgrade that still waits for its boundary. @throws PagegateError account_not_found, account_state, ledger_unavailable */
+  /** Withdraws a pending downgrade. @throws PagegateError account_not_found, account_state, ledger_unavailable */
   keepPlan(name: string): Promise<Account> {
     return this.#change('account.keep_plan', name, async (sql, moment) => {
       await withdrawDowngrade(sql, await changeableAccount(sql, name), moment);
@@ -180,7 +180,7 @@ export class Ledger {
   }
 
   /**
-   * Takes the activation away (403) or gives it back; a closed account stays closed.
+   * Suspends an account (its lookups are answered 403) or reactivates it. A closed account stays closed.
    *
    * @throws PagegateError account_not_found, account_state, ledger_unavailable
    */
@@ -197,7 +197,7 @@ export class Ledger {
   }
 
   /**
-   * Closes an account for good: its keys match no account any more (401). Its records stay.
+   * Closes an account for good: requests with its keys are answered 401. Its records stay.
    *
    * @throws PagegateError account_not_found, account_state, ledger_unavailable
    */
@@ -210,10 +210,11 @@ export class Ledger {
   }
 
   /**
-   * Issues a new key; the current ones go on for `overlapSeconds` and are refused after it. Where the clock was put back so far that
-   * their end lies before the latest moment seen, they end at once: by that moment they would go on until the clock has caught up.
+   * Issues a new key. The current ones stay valid for `overlapSeconds` and are refused afterwards. They are refused at once if the clock was
+   * set back so far that their expiry time lies before the latest time seen. Counting from that time instead would keep them valid until the
+   * clock has caught up.
    *
-   * @param isKeyFileNew in a fleet, the nodes' file that seals API keys is another one from now on
+   * @param isKeyFileNew the nodes of a fleet use another file to seal API keys from now on.
    * @throws PagegateError bad_overlap, too_many_keys, account_not_found, account_state, bad_key_file, ledger_unavailable
    */
   async rotateKey(name: string, overlapSeconds = 0, isKeyFileNew = false): Promise<IssuedKey> {
@@ -222,9 +223,9 @@ export class Ledger {
     }
     return this.#change('key.rotate', name, async (sql, moment) => {
       const account = await changeableAccount(sql, name);
-      const goOn = overlapSeconds === 0 ? [] : await currentKeys(sql, account.id, moment);
-      if (goOn.length >= LIMITS.validKeys.value)
-        throw new PagegateError('too_many_keys', `"${name}" has ${goOn.length} valid keys.`);
+      const remaining = overlapSeconds === 0 ? [] : await currentKeys(sql, account.id, moment);
+      if (remaining.length >= LIMITS.validKeys.value)
+        throw new PagegateError('too_many_keys', `"${name}" has ${remaining.length} valid keys.`);
       const until = moment.seconds + overlapSeconds;
       await sql.run(
         `UPDATE api_keys SET expires_at = CASE WHEN expires_at < ? THEN expires_at ELSE ? END
@@ -250,7 +251,7 @@ export class Ledger {
   }
 
   /**
-   * Decrypts a key for the account area; the newest current one unless a key id says otherwise. The look is audited.
+   * Decrypts a key so that it can be shown: the newest current one, or the one with `keyId`. The audit table records it.
    *
    * @throws PagegateError account_not_found, key_not_found, key_not_readable, bad_key_file, ledger_unavailable
    */
@@ -266,7 +267,7 @@ export class Ledger {
     });
   }
 
-  /** The account that a key opens, activated or not; undefined where it opens none. @throws PagegateError ledger_unavailable */
+  /** The account that a key is valid for, activated or not; undefined if there is none. @throws PagegateError ledger_unavailable */
   async ownerOf(key: string): Promise<{ readonly name: string; readonly keyId: number } | undefined> {
     if (!isApiKeyShaped(key)) return undefined;
     const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE hash = ?`;
@@ -277,7 +278,7 @@ export class Ledger {
     return { name: account.name, keyId: row.id };
   }
 
-  /** Whether a key still opens an account. @throws PagegateError account_not_found, ledger_unavailable */
+  /** Whether a key is still valid for an account. @throws PagegateError account_not_found, ledger_unavailable */
   async isKeyOf(name: string, keyId: number): Promise<boolean> {
     const account = await existingAccount(this.store, name);
     if (account.state === 'closed') return false;
@@ -285,7 +286,7 @@ export class Ledger {
     return keys.some((key) => key.id === keyId);
   }
 
-  /** Writes a line into the audit table about something that is no account. @throws PagegateError ledger_unavailable */
+  /** Writes a line that is not about an account into the audit table. @throws PagegateError ledger_unavailable */
   async note(action: string, before: string | null, after: string | null): Promise<void> {
     const { seconds } = await this.store.moment();
     await this.store.transaction((sql) =>
@@ -298,7 +299,7 @@ export class Ledger {
     return (await this.#views([await existingAccount(this.store, name)]))[0]!;
   }
 
-  /** What is expected of an account that is changed on the strength of a look at it, see {@link LedgerOptions}. @throws PagegateError ledger_unavailable */
+  /** A hash of an account's state, for {@link LedgerOptions.expectedState}. @throws PagegateError ledger_unavailable */
   async stateOf(name: string): Promise<string> {
     return stateHash(this.store, name);
   }
@@ -308,7 +309,7 @@ export class Ledger {
     return this.#views((await this.store.rows<AccountRow>('SELECT * FROM accounts ORDER BY name')).map(toAccount));
   }
 
-  /** Some of the accounts, by name: what a page shows costs the same however many there are. @throws PagegateError ledger_unavailable */
+  /** One page of the accounts, by name. Its cost does not grow with the number of accounts. @throws PagegateError ledger_unavailable */
   async page({ contains = '', after = '', count }: PageRequest): Promise<AccountPage> {
     const named = "name LIKE ? ESCAPE '!'";
     const pattern = likeContaining(contains);
@@ -323,10 +324,10 @@ export class Ledger {
   }
 
   /**
-   * Asks the ledger writer to give lookups of the present cycle back, or to move the meter to another cycle: the only way back, for what
-   * damage or a lost host has charged without a lookup.
+   * Asks the ledger writer to give back lookups of the current cycle, or to move the meter to another cycle. Nothing else can lower a meter
+   * after damage or the loss of a host has charged lookups that were never served.
    *
-   * @param note why, for the audit.
+   * @param note the reason, for the audit table.
    * @throws PagegateError bad_correction, account_state, account_not_found, ledger_unavailable
    */
   correct(name: string, wanted: Correction, note: string): Promise<Account> {
@@ -343,7 +344,7 @@ export class Ledger {
     );
   }
 
-  /** Confirms a clock that is far ahead of the latest moment seen. @throws PagegateError ledger_unavailable */
+  /** Accepts a clock that is far ahead of the latest time seen. @throws PagegateError ledger_unavailable */
   async acceptClock(): Promise<void> {
     const { latestSeconds, seconds } = await this.store.moment();
     const revision = await this.store.transaction(async (sql) => {
@@ -382,7 +383,10 @@ export class Ledger {
     return sql.run(insert, at, this.#actor, action, accountId, before, after);
   }
 
-  /** One transaction: the change, its line in the audit table, and a new revision, which running servers soon follow. */
+  /**
+   * Makes a change, writes its line in the audit table and increments the revision, all in one transaction. Then waits for running servers to
+   * apply it.
+   */
   async #change<T>(
     action: string,
     name: string,

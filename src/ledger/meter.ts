@@ -1,6 +1,6 @@
 /**
- * The hot path of a server worker: who asks, what is left, and one charge for each served lookup. A charge is one step in the shared
- * counters. Only where a burst has used up what the ledger writer reserved, a request waits for the next reservation.
+ * The hot path of a server worker: authenticates the request, reads the quota, and charges one lookup per served answer. A charge is one
+ * atomic operation in the shared counters. A request waits for the next reservation only if a burst has used up what the ledger writer reserved.
  */
 import { BoundedCache } from '../bounded-cache.ts';
 import { PagegateError } from '../errors.ts';
@@ -21,7 +21,7 @@ export type AuthResult =
   | { readonly kind: 'unknown' }
   | { readonly kind: 'account'; readonly account: Account; readonly activated: boolean; readonly quota: QuotaView };
 
-/** What is left after a charge, from 0 on; or why there was none. `wait` where more must be reserved first. */
+/** The lookups left after a charge, 0 or more; or why nothing was charged. `wait` means that more must be reserved first. */
 export type ChargeOutcome = number | 'not_activated' | 'quota_exhausted' | 'ledger_unavailable' | 'wait';
 
 export interface MeterOptions {
@@ -31,36 +31,36 @@ export interface MeterOptions {
   readonly now?: () => number;
   /** How long a request waits for a reservation before it is answered `ledger_unavailable`, in milliseconds. */
   readonly timeoutMs?: number;
-  /** How the ledger writer is asked; replaced in tests that have it in the same process. */
+  /** Connects to the ledger writer; replaced in tests that run it in the same process. */
   readonly connect?: typeof connectToWriter;
 }
 
-/** What health and metrics tell of the ledger, as one worker sees it; the names are those of the JSON. */
+/** State of the ledger for health and metrics, as one worker sees it. The names are those of the JSON. */
 export interface MeterHealth {
   readonly ready: boolean;
-  /** Why not, in words; empty when ready. */
+  /** Why it is not ready, in words; empty if it is. */
   readonly reason: string;
-  /** Commits of the ledger writer. */
+  /** Number of commits of the ledger writer. */
   readonly commits: number;
-  /** How long the latest one took. */
+  /** Duration of the latest commit, in milliseconds. */
   readonly commit_ms: number;
   readonly wal_bytes: number;
-  /** Requests that wait for a reservation, in this worker. */
+  /** Number of requests of this worker that wait for a reservation. */
   readonly waiting: number;
-  /** How a node follows its fleet's ledger; absent on a host of its own. */
+  /** The node's connection to its fleet's ledger; absent on a single host. */
   readonly fleet?: {
-    /** Seconds since the fleet's ledger was heard. */
+    /** Seconds since the last answer of the fleet's ledger. */
     readonly stale_seconds: number;
     /** Lookups that the node may spend without asking. */
     readonly held: number;
     /** Nothing is granted: the fleet's database has lost commits. */
     readonly learning: boolean;
-    /** What is wrong at this moment; empty where nothing is. */
+    /** The current problem, in words; empty if there is none. */
     readonly problem: string;
   };
 }
 
-/** A request that waits. */
+/** A request that waits for a reservation. */
 interface Waiting {
   readonly accountId: number;
   readonly untilMs: number;
@@ -69,13 +69,13 @@ interface Waiting {
 
 const STARTING = 'The ledger writer is starting.';
 const UNKNOWN: AuthResult = { kind: 'unknown' };
-/** A node's copy of the keys is complete where the fleet's ledger was heard so lately, in milliseconds. */
+/** A node's copy of the keys counts as complete if the fleet's ledger answered within this time, in milliseconds. */
 const FRESH_MS = 5_000;
 const TICK_MS = 100;
-/** Keys remembered between two changes of the ledger. */
+/** Number of API keys that are cached until the ledger changes. */
 const KEYS_MAX = 10_000;
 
-/** A key's account; its quota is worked out only when somebody looks. */
+/** The account of an API key. Its quota is computed only when it is read. */
 class KnownAccount {
   readonly kind = 'account';
   readonly account: Account;
@@ -102,18 +102,21 @@ export class Meter {
   readonly #timeoutMs: number;
   readonly #link: WriterLink;
   readonly #timer: NodeJS.Timeout;
-  /** By the text of the key: hashing it each time would cost more than the charge. A map's own hash is seeded differently in each process. */
+  /**
+   * By the text of the key: a SHA-256 for each request would cost more than the charge. Clients cannot force collisions, because the hash of
+   * a map is seeded differently in each process.
+   */
   readonly #known = new BoundedCache<string, KnownAccount>(KEYS_MAX);
-  /** Accounts that the ledger writer was asked to reserve for, and has not answered. */
+  /** Accounts that the ledger writer was asked to reserve for, and has not answered yet. */
   readonly #asked = new Set<number>();
-  /** Undefined before the ledger writer has made them. */
+  /** The shared counters; undefined before the ledger writer has created them. */
   #mapped: OpenCounters | undefined;
   #reading: { readonly database: Database; readonly read: Reader; readonly epoch: number } | undefined;
   #revision = 0;
   #waiting: Waiting[] = [];
-  /** Whether the counters were current when they were last looked at. */
+  /** Whether the latest attempt to map the current counters succeeded. */
   #isMapped = true;
-  /** The ledger writer has not answered in time: nobody waits for it until it does. */
+  /** The ledger writer has not answered in time: requests do not wait for it until it does. */
   #isStalled = false;
   #idle: (() => void)[] = [];
 
@@ -131,7 +134,7 @@ export class Meter {
     this.#timer.unref();
   }
 
-  /** @throws PagegateError ledger_unavailable when the ledger cannot be asked; never answers `unknown` for that. */
+  /** Finds the account of a key. @throws PagegateError ledger_unavailable if the ledger cannot be read; never returns `unknown` for that. */
   authenticate(key: string): AuthResult {
     const { revision } = this.#counters;
     if (this.#revision !== revision) {
@@ -152,7 +155,7 @@ export class Meter {
       slot === undefined
         ? this.#openReading().read.cycleUsage(account.id)
         : { cycle: slot.cycle, used: slot.reserved - slot.left };
-    // A slot's limit is without what other nodes have used.
+    // The limit in a slot excludes what other nodes have used.
     const others = slot === undefined || counters.isAlone ? 0 : (planIn(account, slot.cycle)?.limit ?? 0) - slot.limit;
     if (others !== 0) return quotaView(account, { ...used, used: Math.max(0, used.used + others) }, this.#seconds());
     return quotaView(account, used, this.#seconds());
@@ -174,9 +177,10 @@ export class Meter {
   }
 
   /**
-   * Calls back when there may be something to charge again, with `false` when the time for it is over.
+   * Waits until a charge may be possible again.
    *
    * @param sinceMs when the request began to wait, on the clock of `performance.now`.
+   * @param resume called with `true` when a charge should be tried again, with `false` after the timeout.
    */
   wait({ id }: Account, sinceMs: number, resume: (isReserved: boolean) => void): void {
     this.#waiting.push({ accountId: id, untilMs: sinceMs + this.#timeoutMs, resume });
@@ -198,7 +202,7 @@ export class Meter {
     return { ...health, fleet: { stale_seconds, held, learning: learning !== 0, problem: counters.reason } };
   }
 
-  /** Resolves when nobody waits. */
+  /** Resolves when no request waits. */
   async flush(): Promise<void> {
     if (this.#waiting.length > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
@@ -217,7 +221,7 @@ export class Meter {
     return this.#mapped.counters;
   }
 
-  /** Maps the counters, or those that were made in their place; what lies there stays mapped until there are others. */
+  /** Maps the counters, or those that have replaced them. The earlier ones stay mapped until there are new ones. */
   #map(): void {
     if (this.#mapped?.isCurrent() === true) return;
     const identity = readIdentity(this.#file);
@@ -235,7 +239,7 @@ export class Meter {
     this.#link.ask([accountId]);
   }
 
-  /** The same where nobody can be told: what cannot be mapped now is tried again. */
+  /** Calls {@link #map} where no caller could handle an error: a failed attempt is repeated by the next tick. */
   #mapAgain(): void {
     try {
       this.#map();
@@ -245,7 +249,7 @@ export class Meter {
     }
   }
 
-  /** A ledger writer is there, perhaps another one. What the earlier one was asked, this one does not know. */
+  /** Called when a ledger writer has accepted the connection. It may be a new one, which does not know the earlier requests: they are repeated. */
   #reconnected(): void {
     this.#mapAgain();
     for (const { accountId } of this.#waiting) this.#asked.add(accountId);
@@ -261,7 +265,7 @@ export class Meter {
     this.#rest();
   }
 
-  /** Ends what waits for too long. A question may have died with the ledger writer that it was put to: it is put again. */
+  /** Ends requests that have waited too long. Also repeats reservation requests, which may have been lost with an earlier ledger writer. */
   #tick(): void {
     if (this.#mapped === undefined || !this.#isMapped) this.#mapAgain();
     const nowMs = performance.now();
@@ -282,18 +286,18 @@ export class Meter {
     for (const resolve of idle) resolve();
   }
 
-  /** On the clock of the ledger. */
+  /** The time on the ledger's clock, in seconds since 1970. */
   #seconds(): number {
     return Math.floor((this.#now() + this.#counters.clockOffsetMs) / 1000);
   }
 
-  /** A node's copy of the keys may miss a new one: that is no 401. @throws PagegateError ledger_unavailable */
+  /** A node's copy of the keys may lack a new key, which must not be answered 401. @throws PagegateError ledger_unavailable */
   #unknown(): AuthResult {
     if (this.#counters.isHeard(this.#now(), FRESH_MS)) return UNKNOWN;
     throw new PagegateError('ledger_unavailable', this.#staleness());
   }
 
-  /** Why a node does not answer; empty where it does, and on a host of its own. */
+  /** Why a node refuses to answer; empty if it does answer, and always on a single host. */
   #staleness(): string {
     const counters = this.#mapped?.counters;
     if (counters === undefined || counters.isHeard(this.#now())) return '';
@@ -302,7 +306,7 @@ export class Meter {
     return `The fleet’s ledger was not heard ${since}. ${counters.reason}`.trimEnd();
   }
 
-  /** The latest second seen by anybody: a clock that was set back makes no key valid again. */
+  /** The latest second that this worker or the ledger writer has seen: a clock that is set back must not make an expired key valid again. */
   #latest(): number {
     return Math.max(this.#seconds(), this.#counters.lastSeenSeconds);
   }
@@ -329,7 +333,7 @@ export class Meter {
       const database = openDatabase(this.#file, { readonly: true, busyTimeoutMs: 200 });
       const read = createReader(database);
       this.#reading = { database, read, epoch };
-      // Another ledger knows none of our keys: that is no 401.
+      // Another ledger would not know our keys, which must not be answered 401.
       refuseForeignLedger(this.#file, read.ledgerId());
     }
     return this.#reading;

@@ -1,4 +1,4 @@
-/** The plan catalog: which monthly plans exist, and how many lookups each grants in a cycle. */
+/** The plan catalog: the available plans, their prices, and how many lookups each grants in a cycle. */
 import { lstatSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,23 +10,23 @@ import { parseDocument } from '../json/strict-json.ts';
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
-/** The largest limit of a plan, in lookups a cycle. */
+/** The largest limit of a plan, in lookups per cycle. */
 const PLAN_LOOKUPS_MAX = LIMITS.planLookups.value;
 
 /** One row of the catalog. */
 export interface Plan {
   readonly id: string;
   readonly name: string;
-  /** US dollars for 30 days; null where it is agreed case by case. */
+  /** US dollars for 30 days; null if it is agreed case by case. */
   readonly priceUsd: number | null;
-  /** Lookups in a cycle; null where each subscription brings its own limit. */
+  /** Lookups in a cycle; null if each subscription sets its own limit. */
   readonly lookups: number | null;
 }
 
 const CATALOG = new URL('../../data/plans.json', import.meta.url);
 const SCHEMA = new URL('../../data/schema/plans.schema.json', import.meta.url);
 
-/** The file, as its schema has it. */
+/** The file's content, as its schema defines it. */
 interface Catalog {
   readonly plans: readonly {
     readonly id: string;
@@ -36,13 +36,13 @@ interface Catalog {
   }[];
 }
 
-/** Compiled with the first catalog that is read. */
+/** Compiled when the first catalog is read. */
 let validate: ValidateFunction<Catalog> | undefined;
 
 /**
- * Reads the catalog. An edit counts for subscriptions made after it; what runs keeps the limit recorded with it.
+ * Reads a catalog. A change of the file applies to later subscriptions; existing ones keep the limit that was recorded with them.
  *
- * @throws PagegateError bad_plan_catalogue when the file cannot be read or breaks its schema.
+ * @throws PagegateError bad_plan_catalogue if the file cannot be read or violates its schema.
  */
 export function loadPlans(file: string | URL = CATALOG): readonly Plan[] {
   const name = file instanceof URL ? fileURLToPath(file) : file;
@@ -64,9 +64,9 @@ export function loadPlans(file: string | URL = CATALOG): readonly Plan[] {
 }
 
 /**
- * The plan and limit that a subscription records.
+ * Returns the plan and limit that a subscription records.
  *
- * @param limit lookups a cycle; needed for a plan without a limit of its own, refused for any other.
+ * @param limit lookups per cycle: required for a plan without a limit of its own, refused for all others.
  * @throws PagegateError unknown_plan or bad_plan_limit.
  */
 export function resolvePlan(plans: readonly Plan[], id: string, limit?: number): { plan: string; limit: number } {
@@ -86,16 +86,16 @@ export function resolvePlan(plans: readonly Plan[], id: string, limit?: number):
 }
 
 /**
- * The catalog of an installation: plans.json in the state directory where there is one, otherwise the shipped one.
+ * Loads the catalog of an installation: `plans.json` in the state directory if it exists, otherwise the shipped one.
  *
- * @throws PagegateError state_unavailable where nobody can say whether there is one, bad_plan_catalogue
+ * @throws PagegateError state_unavailable if it cannot be determined whether the file exists, bad_plan_catalogue
  */
 export function loadCatalog(stateDir: string): readonly Plan[] {
-  const own = join(stateDir, 'plans.json');
-  return isThere(own) ? loadPlans(own) : loadPlans();
+  const custom = join(stateDir, 'plans.json');
+  return isThere(custom) ? loadPlans(custom) : loadPlans();
 }
 
-/** Also a link to nothing: another catalog than the operator's own must not take its place. */
+/** Whether a path exists. A dangling link counts: the shipped catalog must not silently replace the operator's. */
 function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;

@@ -1,4 +1,4 @@
-/** A restore that never gives back what was used since the backup. */
+/** Restores a backup of a ledger without giving back what was used since. */
 import { copyFileSync, existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
@@ -19,32 +19,32 @@ export interface RestoreOptions {
   readonly backup: string;
   readonly file: string;
   readonly actor: string;
-  /** Goes on when nothing is left that says what was used since the backup. */
+  /** Restores even if nothing shows what was used since the backup. */
   readonly acceptUnknownUsage?: boolean;
   readonly now?: () => number;
 }
 
-/** What a restore did, account by account. */
+/** What a restore did. */
 export interface RestoreReport {
-  /** Accounts of the backup. */
+  /** Number of accounts in the backup. */
   readonly accounts: number;
-  /** Meters that were raised to what was used since, in lookups. */
+  /** Accounts whose meter was raised to what was used since the backup, and by how many lookups. */
   readonly raised: readonly { readonly account: string; readonly lookups: number }[];
-  /** Keys that were issued since the backup and go on. */
+  /** Number of keys that were issued since the backup and stay valid. */
   readonly keptKeys: number;
-  /** Keys that stay revoked or rotated, and accounts that stay closed or suspended, although the backup is from before. */
+  /** Number of keys that stay revoked or rotated, and of accounts that stay closed or suspended, although they were not yet in the backup. */
   readonly keptStricter: number;
-  /** Accounts that the backup does not know. */
+  /** Names of accounts that are not in the backup. */
   readonly missing: readonly string[];
-  /** What was used since the backup is known from here. */
+  /** The sources of what was used since the backup. */
   readonly knownFrom: readonly ('ledger' | 'counters')[];
-  /** Where the replaced file lies now; null where there was none. */
+  /** The new path of the replaced file; null if there was none. */
   readonly replaced: string | null;
 }
 
 /**
- * Puts a backup in the ledger's place. What was used, revoked or closed since is taken from the replaced ledger as far as it can
- * be read, and from the shared counters: a restore never refunds. The replaced file is kept beside it.
+ * Replaces the ledger by a backup. What was used, revoked or closed since is taken from the replaced ledger, as far as it can
+ * be read, and from the shared counters: a restore never refunds. The replaced file is kept beside the new one.
  *
  * @throws PagegateError ledger_in_use, restore_refused, ledger_unavailable.
  */
@@ -64,8 +64,8 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
     renameDurable(temporary, file);
     removeCounters(file, report.ledgerId);
     noteIdentity(file, report.ledgerId);
-    const { ledgerId: _, ...told } = report;
-    return { ...told, replaced };
+    const { ledgerId: _, ...fields } = report;
+    return { ...fields, replaced };
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, asLedgerError(error, file));
   } finally {
@@ -74,7 +74,7 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
   }
 }
 
-/** The lock that says that no server keeps this ledger; it comes with the ledger's folder. */
+/** Takes the ledger writer's lock, which no server may hold now. Creates the ledger's folder if necessary. Returns what releases the lock. */
 function lockWriter(file: string): () => void {
   try {
     makeFolder(dirname(file), 0o750);
@@ -86,7 +86,7 @@ function lockWriter(file: string): () => void {
   throw new PagegateError('ledger_in_use', 'Stop it, restore, and start it again.', { file });
 }
 
-/** A ledger that belongs here is never lost by restoring another one in its place. */
+/** Refuses a backup of another ledger than the one that belongs here, which would otherwise be lost. */
 function refuseAnotherLedger(file: string, ledgerId: string): void {
   const expected = readIdentity(file)?.ledgerId;
   if (expected === undefined || !/^[0-9a-f]{32}$/.test(expected) || expected === ledgerId) return;
@@ -98,7 +98,7 @@ function refuseAnotherLedger(file: string, ledgerId: string): void {
   );
 }
 
-/** Looks whether anything can be read from the ledger that is being replaced; brings it to this version. */
+/** Whether the ledger that is being replaced can be read. Migrates it to the current version. */
 function isReadable(file: string, ledgerId: string): boolean {
   if (!existsSync(file)) return false;
   try {
@@ -121,7 +121,7 @@ function isReadable(file: string, ledgerId: string): boolean {
   }
 }
 
-/** Opens the copy of a backup and reads it through. @throws PagegateError restore_refused where it is not a valid ledger, ledger_version. */
+/** Opens the copy of a backup and checks it. @throws PagegateError restore_refused if it is not a valid ledger, ledger_version. */
 function openBackup(temporary: string, backup: string): Database {
   const refuse = (why: string): never => {
     throw new PagegateError('restore_refused', `${backup} is not a valid backup of a ledger: ${why}.`, { backup });
@@ -136,7 +136,7 @@ function openBackup(temporary: string, backup: string): Database {
     const known = asLedgerError(error, temporary);
     if (!(known instanceof PagegateError) || known.code !== 'ledger_unavailable') throw known;
     const { code } = (known.cause ?? {}) as { code?: string };
-    // A full disk says nothing about the backup.
+    // Other errors, such as a full disk, do not mean that the backup is invalid.
     if (code === undefined) return refuse('it is empty, or of another program');
     if (code.startsWith('SQLITE_NOTADB')) return refuse('it is not a SQLite file');
     if (code.startsWith('SQLITE_CORRUPT')) return refuse('it is damaged');
@@ -144,6 +144,7 @@ function openBackup(temporary: string, backup: string): Database {
   }
 }
 
+/** Merges into the copy of the backup what is known of the time since. */
 function fill(
   temporary: string,
   { backup, file, actor, acceptUnknownUsage, now = Date.now }: RestoreOptions,
@@ -165,13 +166,13 @@ function fill(
           'to go on and give it away, say --accept-unknown-usage.',
       );
     }
-    // Without a ledger to learn from, the backup itself is as good: nothing in it is later.
+    // If the old ledger cannot be read, attach the backup itself: it has nothing newer, so it changes nothing.
     fresh.prepare('ATTACH ? AS old').run(hasOld ? file : backup);
     const seconds = Math.floor(now() / 1000);
     const result = fresh
       .transaction(() => {
         const raised = raiseMeters(fresh, counters, seconds);
-        keepNumbers(fresh, counters);
+        keepAssignedIds(fresh, counters);
         const keptKeys = fresh.prepare(NEW_KEYS).run().changes;
         const keptStricter = fresh.prepare(STRICTER_KEYS).run().changes + fresh.prepare(STRICTER_STATES).run().changes;
         fresh.exec(LATER_USAGE);
@@ -193,11 +194,11 @@ function fill(
   }
 }
 
-/** Accounts that are the same in both files: an account may also have only the number of another one. */
+/** Joins accounts that are the same in both files. The name must match, too: another account may have the same number. */
 const ofSameAccount = (id: string): string =>
   `JOIN old.accounts o ON o.id = ${id} JOIN main.accounts a ON a.id = o.id AND a.name = o.name`;
 
-/** Keys issued after the backup go on; the ids, to which they are sealed, are the same in both files. */
+/** Keys issued after the backup stay valid. Sealing binds them to ids, which are the same in both files. */
 const NEW_KEYS = `INSERT OR IGNORE INTO main.api_keys SELECT k.* FROM old.api_keys k ${ofSameAccount('k.account_id')}`;
 
 /** Revocations and rotations made after the backup stay in force … */
@@ -215,7 +216,7 @@ const STRICTER_STATES = `
   WHERE o.id = accounts.id AND o.name = accounts.name AND o.state IN ('suspended', 'closed')
     AND accounts.state NOT IN (o.state, 'closed')`;
 
-/** What has expired since stays expired, whatever the clock says by then; the usage by day since is kept. */
+/** What has expired since stays expired, even if the clock is set back. The usage by day is kept. */
 const LATER_USAGE = `
   UPDATE main.ledger SET last_seen_at = max(last_seen_at, (SELECT last_seen_at FROM old.ledger));
   INSERT INTO main.usage_days SELECT d.* FROM old.usage_days d ${ofSameAccount('d.account_id')} WHERE true
@@ -223,7 +224,7 @@ const LATER_USAGE = `
 
 const MISSING = 'SELECT name FROM old.accounts EXCEPT SELECT name FROM main.accounts ORDER BY name';
 
-/** Brings the backup's meters to what is known to be used since; where nothing is known, to what was reserved by then. */
+/** Raises the backup's meters to what is known to have been used. If nothing newer is known, what was reserved in the backup counts as used. */
 function raiseMeters(fresh: Database, counters: Counters | undefined, nowSeconds: number): RestoreReport['raised'] {
   const raised: { account: string; lookups: number }[] = [];
   const store = createMeterStore(fresh);
@@ -248,19 +249,19 @@ function raiseMeters(fresh: Database, counters: Counters | undefined, nowSeconds
 }
 
 /**
- * Numbers that were given out since are not given out again: an account's usage lies in the counters under its number, so a new one
- * would begin with what another has used.
+ * Ensures that ids assigned since the backup are not assigned again. The counters keep usage under the account's id, so a new account
+ * with the same id would start with the usage of another.
  */
-function keepNumbers(fresh: Database, counters: Counters | undefined): void {
+function keepAssignedIds(fresh: Database, counters: Counters | undefined): void {
   let highest = SLOT_COUNT - 1;
   while (highest > 0 && counters?.view(highest) === undefined) highest -= 1;
-  const given = fresh.prepare<[], { name: string; seq: number }>('SELECT name, seq FROM old.sqlite_sequence').all();
+  const assigned = fresh.prepare<[], { name: string; seq: number }>('SELECT name, seq FROM old.sqlite_sequence').all();
   const raise = fresh.prepare('UPDATE main.sqlite_sequence SET seq = max(seq, @seq) WHERE name = @name');
   const add = fresh.prepare('INSERT INTO main.sqlite_sequence VALUES (@name, @seq)');
-  for (const one of [...given, { name: 'accounts', seq: highest }]) if (raise.run(one).changes === 0) add.run(one);
+  for (const row of [...assigned, { name: 'accounts', seq: highest }]) if (raise.run(row).changes === 0) add.run(row);
 }
 
-/** Moves the replaced file and its log away, whole: a log that stayed would be played into the restored file. */
+/** Moves the replaced file and its write-ahead log away. A log left behind would be applied to the restored file. */
 function putAside(file: string, nowMs: number): string | null {
   const aside = asideName(file, nowMs);
   const wasThere = existsSync(file);

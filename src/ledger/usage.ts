@@ -11,7 +11,7 @@ export interface UsageDay {
   readonly lookups: number;
 }
 
-/** Accounts that are read at a time. */
+/** Number of accounts read at a time. */
 const NAMES_BATCH = 20;
 
 const toUsageDay = ({ account, day, lookups }: { account: string; day: number; lookups: number }): UsageDay => ({
@@ -21,8 +21,9 @@ const toUsageDay = ({ account, day, lookups }: { account: string; day: number; l
 });
 
 /**
- * The days with lookups, oldest first; of one account or of all. What workers charged in the last moments may still be missing.
+ * Returns the days with lookups, oldest first. What workers charged in the last seconds may be missing.
  *
+ * @param name the account's; all accounts if it is undefined.
  * @param days how many days back, today included; at most 400 are kept.
  * @throws PagegateError account_not_found, usage (days out of range), ledger_unavailable.
  */
@@ -41,10 +42,10 @@ export async function usageByDay(
 }
 
 /**
- * The same of some accounts, by name: nobody has to hold all of it.
+ * Returns the usage of the next few accounts in the order of their names, so that the caller does not need all of it in memory.
  *
- * @param after the name that was the last one; empty at the beginning
- * @returns undefined after the last account
+ * @param after the `last` of the previous call; empty for the first.
+ * @returns undefined after the last account.
  * @throws PagegateError ledger_unavailable
  */
 export async function usageAfter(

@@ -1,9 +1,9 @@
 /**
- * The ledger writer: one process for each host, started by the server's primary process before its workers. It alone writes meters: it
- * reserves lookups ahead of the workers, away from their event loops.
+ * The ledger writer: one process per host, started by the server's primary process before its workers. Only it writes meters: it
+ * reserves lookups in advance for the workers, outside their event loops.
  *
  * The parent watches it. A ledger writer that died is started again; one that sends no heartbeat is killed first. Neither loses a charge:
- * what it had not committed stands in the shared counters, and the next ledger writer goes on from there.
+ * what was not committed is in the shared counters, and the next ledger writer continues from there.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -16,7 +16,7 @@ import type { EngineSource } from './postgres/engine.ts';
 import { LEDGER_VERSION } from './store/migrations.ts';
 import type { NearLimit } from './writer/near-limits.ts';
 
-/** What programs that use one ledger at the same time must agree on. */
+/** Versions on which all programs that use one ledger at the same time must agree. */
 export interface LedgerVersions {
   /** Version of the ledger's tables. */
   readonly ledger: number;
@@ -24,39 +24,39 @@ export interface LedgerVersions {
   readonly counters: number;
 }
 
-/** Those of this program. */
+/** The versions of this program. */
 export const LEDGER_VERSIONS: LedgerVersions = { ledger: LEDGER_VERSION, counters: COUNTERS_VERSION };
 
-/** How a node belongs to its fleet. */
+/** A node's membership in its fleet. */
 export interface FleetMember {
   readonly engine: EngineSource;
-  /** What people call this node. */
+  /** The node's name for operators. */
   readonly nodeName: string;
-  /** After so many seconds without the fleet's ledger the node stops answering. */
+  /** Seconds without an answer of the fleet's ledger after which the node stops answering lookups. */
   readonly maxStalenessSeconds: number;
-  /** The link to the generation that is served. */
+  /** The symbolic link to the current generation. */
   readonly currentLink: string;
 }
 
 export interface LedgerWriterOptions {
-  /** The SQLite file; a node's copy where there is a fleet. */
+  /** The SQLite file; in a fleet, the node's copy. */
   readonly file: string;
   readonly fleet?: FleetMember;
   /**
-   * Time without a heartbeat after which the ledger writer is killed and started again, in milliseconds; 10,000 unless told otherwise. It is
-   * doubled after each such end in a row, up to 16 times: restarts must not make a slow disk slower.
+   * Time without a heartbeat after which the ledger writer is killed and started again, in milliseconds; 10,000 by default. It doubles with
+   * each such timeout in a row, up to 16 times the first value: restarts must not make a slow disk slower.
    */
   readonly timeoutMs?: number;
   /**
-   * Starts as the successor of the ledger writer that holds the ledger's lock now: it stands by until that one gives the lock up, and the
-   * workers of both charge in the same counters meanwhile.
+   * Starts as the successor of the ledger writer that holds the ledger's lock now: it stands by until that one releases the lock. Meanwhile
+   * the workers of both servers charge in the same counters.
    */
   readonly standsBy?: boolean;
 }
 
 export type { NearLimit };
 
-/** What the ledger writer's process tells its parent; `heartbeat` comes every `HEARTBEAT_MS`. */
+/** Messages from the ledger writer's process to its parent. `heartbeat` is sent every `HEARTBEAT_MS`. */
 export type WriterMessage =
   | { readonly kind: 'heartbeat' }
   | { readonly kind: 'standing_by' }
@@ -74,28 +74,28 @@ export interface WriterEvents {
   readonly onKill?: (pid: number, reason: string) => void;
 }
 
-/** Before a ledger writer that ended is started again; doubled each time it ends at once. */
+/** Delay before a ledger writer that ended is started again. Doubles each time it ends soon after its start. */
 const RESTART_FIRST_MS = 100;
 const RESTART_MAX_MS = 5_000;
-/** A start may have to play in a write-ahead log. */
+/** Longer than later timeouts: a start may have to apply a write-ahead log. */
 const START_TIMEOUT_MS = 60_000;
 const CLOSE_MS = 5_000;
-/** How long a killed ledger writer may take to be gone. */
+/** How long to wait for the end of a killed ledger writer. */
 const DEATH_MS = 1_000;
 
-/** A process from its start to its end. */
-interface Life {
+/** One run of the ledger writer's process, from its start to its end. */
+interface Run {
   readonly startedMs: number;
   readonly watch: Watchdog;
-  /** How long it may send nothing, once it has opened the ledger. */
+  /** The heartbeat timeout once it has opened the ledger. */
   readonly timeoutMs: number;
-  /** Settles with what it says first that is no heartbeat, or with its end. */
-  readonly firstWord: PromiseWithResolvers<void>;
+  /** Settles with the first message about its state, or when the process ends. */
+  readonly firstReport: PromiseWithResolvers<void>;
 }
 
 /** The ledger writer's process, as its parent sees it. */
 export class LedgerWriter {
-  /** The accounts that have used at least 80 % of their quota, the largest share first, at most 100; some seconds old. */
+  /** The accounts that have used at least 80 % of their quota, the largest share first, at most 100. Some seconds old. */
   nearLimits: readonly NearLimit[] = [];
   /** Whether charges are possible, and why not. */
   health: WriterHealth = { ready: false, reason: 'The ledger writer is starting.' };
@@ -108,12 +108,12 @@ export class LedgerWriter {
   #isClosing = false;
   #timer: NodeJS.Timeout | undefined;
   #restartMs = RESTART_FIRST_MS;
-  /** Times in a row that it was killed because it showed no life. */
+  /** How many times in a row it was killed because it sent no heartbeat. */
   #timeouts = 0;
-  /** That we killed it and why, as a sentence without its full stop; undefined where we did not. */
+  /** Says why this parent killed it, as a sentence without its full stop; undefined if it did not. */
   #killedBecause: string | undefined;
 
-  /** Starts nothing yet: {@link startLedgerWriter} makes one that runs. */
+  /** Does not start the process: use {@link startLedgerWriter}. */
   constructor(options: LedgerWriterOptions, events: WriterEvents) {
     this.#options = options;
     this.#events = events;
@@ -121,17 +121,17 @@ export class LedgerWriter {
     this.#standsBy = options.standsBy ?? false;
   }
 
-  /** Resolves when this ledger writer has taken its place: at once, but for one that stood by. */
+  /** Resolves when this ledger writer has taken its place: with its first report, or later if it stands by first. */
   get inPlace(): Promise<void> {
     return this.#inPlace.promise;
   }
 
-  /** The process id, for those who watch it; undefined between two lives. */
+  /** The process id; undefined while no process runs. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
 
-  /** Starts the process; settles with its first word. Its end, or that it cannot be started, is followed by another try. */
+  /** Starts the process; settles with its first report. If it ends or cannot be started, it is started again after a delay. */
   start(): Promise<void> {
     const { file, fleet } = this.#options;
     const options: LedgerWriterOptions = {
@@ -146,35 +146,35 @@ export class LedgerWriter {
       onTimeout: (quietMs) => {
         this.#timeouts += 1;
         this.#kill(`sent no heartbeat for ${quietMs / 1_000} s`);
-        // Known before its end: one that waits for a disk dies only when the disk answers.
+        // Reported before its end: a process that waits for a disk dies only when the disk answers.
         this.#setHealth({ ready: false, reason: `${this.#killedBecause}; it is started again.` });
       },
     });
-    const firstWord = Promise.withResolvers<void>();
-    const life: Life = { startedMs: performance.now(), watch, timeoutMs: this.#timeoutMs * factor, firstWord };
+    const firstReport = Promise.withResolvers<void>();
+    const run: Run = { startedMs: performance.now(), watch, timeoutMs: this.#timeoutMs * factor, firstReport };
     let child: ChildProcess;
     try {
       child = fork(fileURLToPath(new URL('./writer/main.ts', import.meta.url)), [JSON.stringify(options)], {
         stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
       });
     } catch (error) {
-      this.#onEnd(`cannot be started: ${(error as Error).message}`, life);
-      return firstWord.promise;
+      this.#onEnd(`cannot be started: ${(error as Error).message}`, run);
+      return firstReport.promise;
     }
     this.#child = child;
     killOnExit(child);
-    child.on('message', (message: WriterMessage) => this.#onMessage(message, life));
+    child.on('message', (message: WriterMessage) => this.#onMessage(message, run));
     child.on('error', (error) => {
-      // Where there was none to end, no end follows.
-      if (child.pid === undefined) this.#onEnd(`cannot be started: ${error.message}`, life);
+      // No 'exit' event follows if the process never started.
+      if (child.pid === undefined) this.#onEnd(`cannot be started: ${error.message}`, run);
     });
     child.on('exit', (code, signal) =>
-      this.#onEnd(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`, life),
+      this.#onEnd(`ended with ${signal === null ? `code ${code}` : `signal ${signal}`}`, run),
     );
-    return firstWord.promise;
+    return firstReport.promise;
   }
 
-  #onMessage(message: WriterMessage, { startedMs, watch, timeoutMs, firstWord }: Life): void {
+  #onMessage(message: WriterMessage, { startedMs, watch, timeoutMs, firstReport }: Run): void {
     watch.heard();
     switch (message.kind) {
       case 'heartbeat':
@@ -187,14 +187,14 @@ export class LedgerWriter {
         this.#setHealth({ ready: false, reason: message.message });
         const error = new PagegateError(message.code, '', { file: this.#options.file });
         error.message = message.message;
-        firstWord.reject(error);
+        firstReport.reject(error);
         return;
       }
       case 'standing_by':
         watch.timeoutMs = timeoutMs;
-        // Its predecessor does the work, and the counters say how that fares.
+        // Its predecessor does the work until then; the counters have the state of that one.
         this.health = { ready: true };
-        firstWord.resolve();
+        firstReport.resolve();
         return;
       case 'ready':
       case 'failed':
@@ -202,16 +202,16 @@ export class LedgerWriter {
         this.#standsBy = false;
         this.#inPlace.resolve();
         this.#setHealth(message.kind === 'ready' ? { ready: true } : { ready: false, reason: message.reason });
-        firstWord.resolve();
+        firstReport.resolve();
     }
   }
 
-  /** `how` is the predicate of a sentence about the ledger writer. */
-  #onEnd(how: string, { startedMs, watch, firstWord }: Life): void {
+  /** @param how the predicate of a sentence about the ledger writer. */
+  #onEnd(how: string, { startedMs, watch, firstReport }: Run): void {
     watch.stop();
     this.#child = undefined;
     const reason = this.#killedBecause ?? `The ledger writer ${how}`;
-    firstWord.reject(new PagegateError('ledger_unavailable', `${reason}.`));
+    firstReport.reject(new PagegateError('ledger_unavailable', `${reason}.`));
     if (this.#isClosing) return;
     if (this.#killedBecause === undefined) this.#setHealth({ ready: false, reason: `${reason}; it is started again.` });
     this.#restartMs = performance.now() - startedMs > STABLE_MS ? RESTART_FIRST_MS : this.#restartMs;
@@ -220,22 +220,22 @@ export class LedgerWriter {
   }
 
   /**
-   * Commits what was used and ends the ledger writer. End the workers first. One that has not ended after `limitMs` milliseconds is killed;
-   * the next start goes on from what it left.
+   * Commits what was used and ends the ledger writer. End the workers first. If it has not ended after `limitMs` milliseconds, it is killed;
+   * the next start continues from what it left.
    */
   close(limitMs = CLOSE_MS): Promise<void> {
     return this.#end('stop', limitMs);
   }
 
   /**
-   * Ends the ledger writer and leaves its place to a successor that stands by. Workers go on charging, in the same counters. One that has not
-   * ended after `limitMs` milliseconds is killed.
+   * Ends the ledger writer and leaves its place to a successor that stands by. Workers keep charging in the same counters. If it has not
+   * ended after `limitMs` milliseconds, it is killed.
    */
   handOver(limitMs: number): Promise<void> {
     return this.#end('hand_over', limitMs);
   }
 
-  /** Takes the place back after {@link handOver}: the successor has failed. */
+  /** Takes the place back after {@link handOver}, because the successor has failed. */
   resume(): void {
     this.#isClosing = false;
     // The successor may need a moment to end.
@@ -253,7 +253,7 @@ export class LedgerWriter {
     const late = setTimeout(
       () => {
         this.#kill('did not end in time');
-        // One that waits for a disk dies only when the disk answers; nobody else waits for that.
+        // A process that waits for a disk dies only when the disk answers. This process does not wait for that.
         setTimeout(() => {
           child.unref();
           child.channel?.unref();
@@ -267,7 +267,7 @@ export class LedgerWriter {
     clearTimeout(late);
   }
 
-  /** `why` says what it did or did not do: the predicate of a sentence about the ledger writer. */
+  /** @param why what it did or did not do: the predicate of a sentence about the ledger writer. */
   #kill(why: string): void {
     const child = this.#child;
     if (child === undefined) return;
@@ -283,10 +283,10 @@ export class LedgerWriter {
 }
 
 /**
- * Starts the ledger writer and resolves when workers may open their meters. A ledger that cannot be written now is not a failure here:
- * {@link LedgerWriter.health} says why, workers answer 503, and all goes on when the cause goes.
+ * Starts the ledger writer and resolves when workers may open their meters. A ledger that cannot be written now does not fail the start:
+ * {@link LedgerWriter.health} has the reason, workers answer 503, and service resumes when the cause is gone.
  *
- * @throws PagegateError ledger_on_network, ledger_in_use (another server keeps it), and what makes a start senseless.
+ * @throws PagegateError ledger_on_network, ledger_in_use (another server uses it), and every other error with which a start cannot succeed.
  */
 export async function startLedgerWriter(
   options: LedgerWriterOptions,

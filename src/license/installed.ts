@@ -1,4 +1,4 @@
-/** The license in the state directory: installed whole or not at all. */
+/** The license in the state directory. It is installed atomically. */
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
@@ -9,8 +9,8 @@ import { type License, type TrustedKeys, verifyLicense } from './license.ts';
 
 const FILE = { code: 'license_unreadable', sizeCode: 'bad_license', maxBytes: LIMITS.licenseBytes.value } as const;
 
-/** What is wrong with a license names its file: several may be at hand. */
-function verified(file: string, bytes: Uint8Array, trusted: TrustedKeys): License {
+/** Verifies a license. Error messages name its file, because there may be several. */
+function verifyFile(file: string, bytes: Uint8Array, trusted: TrustedKeys): License {
   try {
     return verifyLicense(bytes, trusted);
   } catch (error) {
@@ -19,26 +19,26 @@ function verified(file: string, bytes: Uint8Array, trusted: TrustedKeys): Licens
   }
 }
 
-/** A license file with its bytes, verified; `-` is standard input. @throws PagegateError license_unreadable, and what verifying throws. */
+/** Reads and verifies a license file; `-` is standard input. @throws PagegateError license_unreadable, and what verifying throws. */
 export function readLicenseFile(
   file: string,
   trusted: TrustedKeys,
 ): { readonly license: License; readonly bytes: Buffer } {
   const bytes = readSmallFile(file, { ...FILE, stdin: true });
-  return { license: verified(file === '-' ? 'standard input' : file, bytes, trusted), bytes };
+  return { license: verifyFile(file === '-' ? 'standard input' : file, bytes, trusted), bytes };
 }
 
-/** The installed license, verified. @throws PagegateError license_missing, and what reading and verifying throw. */
+/** Reads and verifies the installed license. @throws PagegateError license_missing, and what reading and verifying throw. */
 export function loadLicense(file: string, trusted: TrustedKeys): License {
   const bytes = readSmallFileIfAny(file, FILE);
   if (bytes === undefined) throw new PagegateError('license_missing', `Looked for ${file}.`, { file });
-  return verified(file, bytes, trusted);
+  return verifyFile(file, bytes, trusted);
 }
 
 /**
- * Verifies a license file and puts it into place.
+ * Verifies a license file and installs it.
  *
- * @throws PagegateError state_unavailable; then what was installed stays
+ * @throws PagegateError state_unavailable, and what {@link readLicenseFile} throws. The license that was installed stays then.
  */
 export function installLicense(target: string, source: string, trusted: TrustedKeys): License {
   const { license, bytes } = readLicenseFile(source, trusted);

@@ -1,4 +1,4 @@
-/** The offline license: exact payload bytes and an Ed25519 signature over them. It governs data, never a lookup. */
+/** The offline license: a payload and an Ed25519 signature over its exact bytes. It decides which data may be activated, never about a lookup. */
 import { generateKeyPairSync, type KeyObject, randomUUID, sign, verify } from 'node:crypto';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
@@ -12,7 +12,7 @@ const KEY_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 const DATE = /^\d{4}-\d{2}-\d{2}$/;
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?(?:Z|[+-]\d{2}:\d{2})$/;
 
-/** Which data may be activated: the drops delivered, by the SHA-256 of their manifests; or whatever was made up to a day. */
+/** Which data may be activated: listed drops, by the SHA-256 of their manifests, or all drops made up to a day. */
 export type Entitlement =
   | { readonly kind: 'frozen'; readonly manifests: readonly string[] }
   | { readonly kind: 'refreshes_until'; readonly until: string };
@@ -22,7 +22,7 @@ export interface License {
   readonly licensee: string;
   /** RFC 3339, UTC. */
   readonly issued: string;
-  /** Name of the dataset that it is for. */
+  /** Name of the dataset that it covers. */
   readonly dataset: string;
   readonly entitlement: Entitlement;
   /** Name of the key that signed it. */
@@ -32,12 +32,12 @@ export interface License {
 /** Public keys in PEM form, by name. */
 export type TrustedKeys = Readonly<Record<string, string>>;
 
-/** What of an index a license speaks about. */
+/** The properties of an index on which a license decides. */
 export interface LicensedData {
   readonly dataset: string;
   /** SHA-256 of the manifest's bytes, in lower-case hexadecimal. */
   readonly manifestSha256: string;
-  /** RFC 3339: when the drop was made. */
+  /** When the drop was made, RFC 3339. */
   readonly created: string;
 }
 
@@ -65,7 +65,7 @@ const toDay = (ms: number): string => new Date(ms).toISOString().slice(0, DAY_LE
 
 function asMoment(fields: Fields, name: string, pattern: RegExp, expected: string): string {
   const text = asText(fields, name, pattern, expected);
-  // Date.parse carries a day that does not exist over into the next month: 30 February would become 2 March.
+  // Date.parse turns a day that does not exist into one of the next month: 30 February would become 2 March.
   const day = Date.parse(text.slice(0, DAY_LENGTH));
   const isReal = !Number.isNaN(Date.parse(text)) && !Number.isNaN(day) && toDay(day) === text.slice(0, DAY_LENGTH);
   return isReal ? text : refuse(`${name}: expected ${expected} that exists, got "${text}".`);
@@ -110,7 +110,7 @@ function parsePayload(bytes: Uint8Array, signedBy: string): License {
   };
 }
 
-/** The key in a PEM text; `name` is what messages call it. @throws PagegateError bad_license_key */
+/** Parses a key in PEM form. `name` is its name in messages. @throws PagegateError bad_license_key */
 export function readLicenseKey(pem: string, kind: 'public' | 'private', name: string): KeyObject {
   try {
     return parseEd25519Key(pem, kind);
@@ -119,7 +119,7 @@ export function readLicenseKey(pem: string, kind: 'public' | 'private', name: st
   }
 }
 
-/** Makes a vendor's key pair, both in PEM form. */
+/** Creates a vendor's key pair, in PEM form. */
 export function createLicenseKey(): { privateKey: string; publicKey: string } {
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
   return {
@@ -139,8 +139,8 @@ export interface LicenseTerms {
  * Signs a license (vendor side) and returns the file's content.
  *
  * @param signedBy the name under which the licensee trusts the key.
- * @param keyFile what messages call the private key.
- * @throws PagegateError bad_license for terms that no licensee would accept, bad_license_key.
+ * @param keyFile the name of the private key in messages.
+ * @throws PagegateError bad_license for terms that {@link verifyLicense} would refuse, bad_license_key.
  */
 export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedBy: string, keyFile = signedBy): string {
   if (!KEY_NAME.test(signedBy)) refuse(`key: expected a name like vendor-2026, got "${signedBy.slice(0, 64)}".`);
@@ -168,7 +168,7 @@ export function issueLicense(terms: LicenseTerms, privateKeyPem: string, signedB
 }
 
 /**
- * Checks a license file's signature against the trusted keys, then reads it.
+ * Checks a license file's signature against the trusted keys, then parses its payload.
  *
  * @throws PagegateError bad_license (not a license, or altered), license_untrusted (another key), bad_license_key.
  */
@@ -201,29 +201,30 @@ export function verifyLicense(file: Uint8Array | string, trusted: TrustedKeys): 
   return parsePayload(payload, name);
 }
 
-/** When a license ends: its last day counts in full. Milliseconds since 1970. */
+/** The end of a day (UTC), in milliseconds since 1970. A license covers its whole last day. */
 export const endOfDayMs = (date: string): number => Date.parse(`${date}T00:00:00Z`) + 86_400_000;
 
 /**
- * Refuses data that a license does not cover. It is asked when an index is activated, never when one goes on being served.
+ * Refuses data that a license does not cover. Called when an index is activated, never for an index that is being served already.
  *
  * @throws PagegateError license_not_entitled
  */
 export function assertEntitled(license: License, data: LicensedData): void {
-  const no = (why: string): never => {
+  const refuseData = (why: string): never => {
     throw new PagegateError('license_not_entitled', `License ${license.licenseId}: ${why}`, {
       license_id: license.licenseId,
     });
   };
-  if (license.dataset !== data.dataset) no(`it is for dataset "${license.dataset}", the index has "${data.dataset}".`);
+  if (license.dataset !== data.dataset)
+    refuseData(`it is for dataset "${license.dataset}", the index has "${data.dataset}".`);
   const { entitlement } = license;
   if (entitlement.kind === 'frozen') {
     if (entitlement.manifests.includes(data.manifestSha256)) return;
-    no(
+    refuseData(
       `it is for ${entitlement.manifests.length} frozen drops, and ${data.manifestSha256.slice(0, 16)}… is not one of them.`,
     );
   } else {
     if (Date.parse(data.created) < endOfDayMs(entitlement.until)) return;
-    no(`it covers drops made up to ${entitlement.until}, this one was made ${data.created}.`);
+    refuseData(`it covers drops made up to ${entitlement.until}, this one was made ${data.created}.`);
   }
 }

@@ -1,8 +1,8 @@
-/** Files that are still there, and whole, after the power failed. */
+/** Writes files so that they exist, and are complete, after a power failure. */
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-/** Waits until a file's content is on the disk; of a directory, which names it holds. */
+/** Waits until a file's content, or the names in a directory, are on the disk. */
 export function syncPath(path: string): void {
   const descriptor = openSync(path, 'r');
   try {
@@ -12,16 +12,16 @@ export function syncPath(path: string): void {
   }
 }
 
-/** Gives a file whose content is on the disk its name, atomically and durably; what had the name before is replaced. */
+/** Renames a file atomically and durably, and replaces what had the name before. The file's content must be on the disk already. */
 export function renameDurable(from: string, to: string): void {
   renameSync(from, to);
   syncPath(dirname(to));
 }
 
 /**
- * Writes a new file, whole or not at all, its content on the disk; its name becomes durable when its directory is synced.
+ * Writes a new file completely or not at all, and syncs its content to the disk. Its name becomes durable when its directory is synced.
  *
- * @throws the system's error, `EEXIST` where something lies there already
+ * @throws the system's error; `EEXIST` if the path exists already
  */
 export function writeDurable(path: string, content: string | Uint8Array, mode: number): void {
   const descriptor = openSync(path, 'wx', mode);
@@ -35,11 +35,11 @@ export function writeDurable(path: string, content: string | Uint8Array, mode: n
   }
 }
 
-/** Puts a file into place, or another content into it: it appears whole or not at all. */
+/** Creates a file or replaces its content, atomically and durably. */
 export function replaceDurable(path: string, content: string | Uint8Array, mode: number): void {
   const temporary = `${path}.${process.pid}.tmp`;
   try {
-    // Left by a process that was killed and had the same process id, as is usual in containers.
+    // A killed process with the same process id may have left this file. In containers, process ids repeat.
     rmSync(temporary, { force: true });
     writeDurable(temporary, content, mode);
     renameDurable(temporary, path);

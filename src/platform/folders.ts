@@ -1,10 +1,10 @@
-/** Folders that a program writes into. */
+/** Creates and removes folders. */
 import { mkdirSync, rmdirSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 
 const isThere = (path: string): boolean => statSync(path, { throwIfNoEntry: false }) !== undefined;
 
-/** Whether nothing lies there. What cannot be looked at counts as there: whoever uses it says what is wrong with it. */
+/** Whether a path does not exist. Returns false if that cannot be determined: using the path then reports the problem. */
 export function isAbsent(path: string): boolean {
   try {
     statSync(path);
@@ -15,12 +15,12 @@ export function isAbsent(path: string): boolean {
 }
 
 /**
- * Makes a folder and those above it that are missing. Use it everywhere: the recursive mkdir of Node.js 24.21 never ends where
- * the kernel answers ENOENT although the parent is there, as in /proc or on a stale mount. The same loop was known on Windows
- * (nodejs/node#27198, mended there by #27207). This can go when `mkdirSync('/proc/a/b', { recursive: true })` throws.
+ * Creates a folder and its missing parents. Use it everywhere: the recursive mkdir of Node.js 24.21 never returns if the kernel
+ * answers ENOENT although the parent exists, as in /proc or on a stale mount. The same loop was known on Windows
+ * (nodejs/node#27198, fixed there by #27207). This can go when `mkdirSync('/proc/a/b', { recursive: true })` throws.
  *
- * @returns the folders that it made, the innermost last
- * @throws the system's error where that is not possible; what it had made by then is gone
+ * @returns the folders that it has created, the innermost last
+ * @throws the system's error; the folders created before it are removed
  */
 export function makeFolder(path: string, mode = 0o777): string[] {
   const missing: string[] = [];
@@ -31,7 +31,7 @@ export function makeFolder(path: string, mode = 0o777): string[] {
       mkdirSync(folder, { mode });
       made.push(folder);
     } catch (error) {
-      // Somebody else may have made it in the meantime.
+      // Another process may have created it in the meantime.
       if (isThere(folder)) continue;
       removeEmptyFolders(made);
       throw error;
@@ -40,13 +40,13 @@ export function makeFolder(path: string, mode = 0o777): string[] {
   return made;
 }
 
-/** Removes folders that {@link makeFolder} made and that nothing was put into. */
+/** Removes those folders that {@link makeFolder} has created that are still empty. */
 export function removeEmptyFolders(made: readonly string[]): void {
   for (const folder of made.toReversed()) {
     try {
       rmdirSync(folder);
     } catch {
-      // Somebody else uses it, or has removed it.
+      // Another process uses it, or has removed it.
     }
   }
 }

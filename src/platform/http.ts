@@ -1,6 +1,6 @@
 /**
- * Node's modules for HTTP. `import` of one loads the client behind `fetch` as well, which more than doubles what a process takes to start
- * (nodejs/node#59686); `require` does not. Once an import no longer does, this file can go.
+ * Node's modules for HTTP. Importing one also loads the client behind `fetch`, which more than doubles the start time of a process
+ * (nodejs/node#59686); `require` does not. This file can go when an import no longer does that.
  */
 import { createRequire } from 'node:module';
 

@@ -1,9 +1,8 @@
 /**
- * The C library's calls that Node lacks: memory mapping, advice about it, advisory file locks, rights to folders, and files in memory. The
- * only import of koffi;
- * sockets.ts has the calls about sockets.
- * A mapping becomes an ArrayBuffer without a copy; it is detached before the range is unmapped, so that a view that outlived its
- * owner is an empty one and not the end of the process.
+ * Functions of the C library that Node lacks: memory mapping, advice about it, advisory file locks, rights to folders, and files in memory.
+ * Only this file imports koffi; sockets.ts has the functions for sockets.
+ * A mapping becomes an ArrayBuffer without a copy. The buffer is detached before the range is unmapped, so that a view that is used
+ * afterwards is empty and does not crash the process.
  */
 import { closeSync, constants, fstatSync, ftruncateSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { getSystemErrorName } from 'node:util';
@@ -18,7 +17,7 @@ const LOCK_EXCLUSIVE = 2;
 const LOCK_NON_BLOCKING = 4;
 export const PAGE_SIZE_BYTES = 4096;
 
-/** Advice to the kernel about how a mapping is going to be read. */
+/** Advice to the kernel about how a mapping will be read. */
 export const ADVICE = {
   random: 1,
   willNeed: 3,
@@ -29,11 +28,11 @@ export const ADVICE = {
 
 type Advice = (typeof ADVICE)[keyof typeof ADVICE];
 
-/** The C library itself, for the modules beside this one. */
+/** The C library, for other files of this module. */
 export const library: LibraryHandle = koffi.load(null);
-/** What the last failed call set. */
+/** The error number of the last failed call. */
 export const errno = (): number => koffi.errno();
-/** Where the bytes of a buffer lie in this process, for a structure that points to them. */
+/** The address of a buffer's bytes in this process, for a structure that points to them. */
 export const memoryAddress = (bytes: Uint8Array): bigint => koffi.address(bytes);
 
 const mmap = library.func(
@@ -48,10 +47,10 @@ const memfdCreate = library.func('int memfd_create(const char *name, unsigned in
 
 const FADVISE_DONT_NEED = 4;
 const MFD_CLOEXEC = 1;
-/** A hardened kernel (vm.memfd_noexec=2) wants it; one before 6.3 does not know it. */
+/** A hardened kernel (vm.memfd_noexec=2) requires this flag; kernels before 6.3 do not know it. */
 const MFD_NOEXEC_SEAL = 8;
 
-/** Maps the first `sizeBytes` bytes of an open file, shared with every process that maps it. */
+/** Maps the first `sizeBytes` bytes of an open file, shared with all processes that map it. @throws PagegateError mapping_failed */
 export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 'read'): MemoryMapping {
   const protection = mode === 'write' ? PROT_READ | PROT_WRITE : PROT_READ;
   const address = mmap(null, sizeBytes, protection, MAP_SHARED, fd, 0) as bigint;
@@ -59,7 +58,7 @@ export function mapFile(fd: number, sizeBytes: number, mode: 'read' | 'write' = 
   return new MemoryMapping(address, sizeBytes);
 }
 
-/** Maps a file for reading and writing, shared between processes; it is created (mode 0600) and grown to the size as needed. */
+/** Maps a file for reading and writing, shared between processes. Creates it (mode 0600) and extends it to the size if necessary. */
 export function mapShared(path: string, sizeBytes: number): MemoryMapping {
   const fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW, 0o600);
   try {
@@ -72,17 +71,17 @@ export function mapShared(path: string, sizeBytes: number): MemoryMapping {
   }
 }
 
-/** Asks the kernel to drop a range of an open file from its cache. What is changed, or mapped and used by anybody, stays. */
+/** Asks the kernel to drop a range of an open file from its cache. Pages that are dirty, or mapped and in use, stay. */
 export function dropCached(fd: number, offset: number, sizeBytes: number): void {
   posixFadvise(fd, offset, sizeBytes, FADVISE_DONT_NEED);
 }
 
-/** Takes an exclusive advisory lock on an open file without waiting, until the file is closed; false when another open file description holds it. */
+/** Takes an exclusive advisory lock on an open file until it is closed. Returns false at once if another open file description holds it. */
 export function lockFile(fd: number): boolean {
   return flock(fd, LOCK_EXCLUSIVE | LOCK_NON_BLOCKING) === 0;
 }
 
-/** Puts a text into a file that lies in memory only; this process can open it under `path` until it is closed. */
+/** Writes a text to a file that exists only in memory. This process can open it under `path` until it is closed. */
 export function createMemoryFile(text: string): { readonly path: string; close(): void } {
   let fd = memfdCreate('pagegate', MFD_CLOEXEC | MFD_NOEXEC_SEAL) as number;
   if (fd < 0) fd = memfdCreate('pagegate', MFD_CLOEXEC) as number;
@@ -97,8 +96,8 @@ export function createMemoryFile(text: string): { readonly path: string; close()
 }
 
 /**
- * Why this process may not read, change and enter a folder, as the system's code (`EACCES`, `EROFS`); undefined where it may. `access` of
- * Node.js asks for the real user, which is root even if root has taken the rights of another user.
+ * The system's error code (`EACCES`, `EROFS`) if this process may not read, change and enter a folder; undefined if it may. `access` of
+ * Node.js checks the real user, which is root even if root has taken the rights of another user.
  */
 export function folderAccessError(folder: string): string | undefined {
   if (eaccess(folder, constants.R_OK | constants.W_OK | constants.X_OK) === 0) return undefined;
@@ -111,20 +110,20 @@ export class MemoryMapping {
   readonly #sizeBytes: number;
   #buffer: ArrayBuffer | undefined;
 
-  /** @param address of the range, which is unmapped with it */
+  /** @param address the range's. {@link unmap} unmaps the range. */
   constructor(address: bigint, sizeBytes: number) {
     this.#address = address;
     this.#sizeBytes = sizeBytes;
     this.#buffer = koffi.view(address, sizeBytes) as ArrayBuffer;
   }
 
-  /** The bytes themselves; detached (of length 0) after {@link unmap}. */
+  /** The mapped bytes. The buffer is detached (length 0) by {@link unmap}. */
   get buffer(): ArrayBuffer {
     if (this.#buffer === undefined) throw new PagegateError('mapping_failed', 'The mapping is closed.');
     return this.#buffer;
   }
 
-  /** Advises the kernel about a range (in bytes, widened to whole pages). False where the kernel does not know the advice. */
+  /** Advises the kernel about a range (in bytes, extended to whole pages). Returns false if the kernel does not support the advice. */
   advise(advice: Advice, offset = 0, sizeBytes = this.#sizeBytes - offset): boolean {
     if (this.#buffer === undefined || sizeBytes <= 0) return false;
     const start = Math.floor(offset / PAGE_SIZE_BYTES) * PAGE_SIZE_BYTES;
@@ -132,7 +131,7 @@ export class MemoryMapping {
     return end > start && madvise(this.#address + BigInt(start), end - start, advice) === 0;
   }
 
-  /** How much of the mapping the processor reaches through huge pages now, in bytes; 0 too where the kernel does not tell. */
+  /** How much of the mapping uses huge pages now, in bytes; also 0 if the kernel does not report it. */
   hugePagesBytes(): number {
     if (this.#buffer === undefined) return 0;
     const start = this.#address;
@@ -142,7 +141,7 @@ export class MemoryMapping {
       .reduce((sum, range) => sum + range.hugeBytes, 0);
   }
 
-  /** Ends the mapping. Safe to call twice. */
+  /** Ends the mapping. Can be called twice. */
   unmap(): void {
     if (this.#buffer === undefined) return;
     this.#buffer.transfer();
@@ -151,7 +150,7 @@ export class MemoryMapping {
   }
 }
 
-/** This process's mapped ranges, and how much of each is mapped through huge pages. */
+/** The mapped ranges of this process, and how much of each uses huge pages. */
 function mappedRanges(): { readonly start: bigint; readonly hugeBytes: number }[] {
   const ranges: { start: bigint; hugeBytes: number }[] = [];
   let text: string;

@@ -1,13 +1,13 @@
-/** Priorities of processes: some work has to let others go first. */
+/** Lowers the priority of processes whose work can wait. */
 import { getPriority, setPriority } from 'node:os';
 
 const LOWEST = 19;
 
-/** Puts a process so many steps below this one; does nothing where it has ended already, or where the system does not allow it. */
+/** Sets a process's priority `steps` below this one's. Does nothing if it has ended already, or if the system does not allow it. */
 export function lowerPriority(pid: number, steps: number): void {
   try {
     setPriority(pid, Math.min(LOWEST, getPriority() + steps));
   } catch {
-    // It works all the same.
+    // The process works without it, too.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * Small files that somebody else put there: configuration, keys, licenses, policies. A file is read whole or not at all. A pipe that nobody
- * writes to, a device or a file of gigabytes is refused: no read waits, and none takes more memory than its limit.
+ * Reads small files that others have put there: configuration, keys, licenses, policies. A file is read completely or not at all. A pipe, a
+ * device or a file that is too large is refused, so that no read blocks or takes more memory than its limit.
  */
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats } from 'node:fs';
 import { type ErrorCode, fromSystem, PagegateError } from '../errors.ts';
@@ -10,28 +10,28 @@ const POLL_MS = 10;
 const STDIN = 0;
 
 export interface SmallFileOptions {
-  /** The largest size that is read, in bytes. */
+  /** The largest allowed size, in bytes. */
   readonly maxBytes: number;
-  /** What every failure is called … */
+  /** The error code of all failures … */
   readonly code: ErrorCode;
-  /** … but that something else than a regular file lies there, */
+  /** … except that it is not a regular file, … */
   readonly kindCode?: ErrorCode;
   /** … and that it is too large. */
   readonly sizeCode?: ErrorCode;
-  /** What messages call it; its path unless told otherwise. */
+  /** The file's name in messages; by default its path. */
   readonly name?: string;
-  /** Reads no symbolic link at the path. */
+  /** Refuses a symbolic link at the path. */
   readonly noLink?: boolean;
-  /** Takes the path `-` for standard input. For a command that reads the file once. */
+  /** Reads standard input if the path is `-`. Only for commands that read the file once. */
   readonly stdin?: boolean;
-  /** Looks at the open file before it is read; what it throws is thrown. */
+  /** Called with the open file before it is read. May throw to refuse it. */
   readonly inspect?: (stats: Stats) => void;
 }
 
 /**
- * The bytes of a small file.
+ * Reads a small file.
  *
- * @throws PagegateError with the caller's codes; `details.reason` is the system's own code where it refused, such as `ENOENT`.
+ * @throws PagegateError with the caller's codes; for an error of the system, `details.reason` is its code, such as `ENOENT`.
  */
 export function readSmallFile(path: string, options: SmallFileOptions): Buffer {
   const { code, kindCode = code, name = path } = options;
@@ -47,7 +47,7 @@ export function readSmallFile(path: string, options: SmallFileOptions): Buffer {
   }
 }
 
-/** The same; undefined where nothing lies there. */
+/** Reads a small file; undefined if the path does not exist. @throws PagegateError as {@link readSmallFile} */
 export function readSmallFileIfAny(path: string, options: SmallFileOptions): Buffer | undefined {
   try {
     return readSmallFile(path, options);
@@ -62,7 +62,7 @@ interface Opened {
   readonly stats: Stats;
 }
 
-/** Opens a regular file, or says what lies there instead. */
+/** Opens a regular file. Returns a description of anything else, for messages. */
 function openRegular(path: string, noLink: boolean): Opened | string {
   const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
   let descriptor: number;
@@ -97,7 +97,7 @@ function tooLarge(path: string, options: SmallFileOptions, got: number | string)
   return new PagegateError(sizeCode, what, { path, expected: maxBytes, got });
 }
 
-/** Reads to the end, whatever size the file said it has: it may grow, and some of the kernel's own say none. */
+/** Reads to the end, whatever size the file reports: it may grow, and some files of the kernel report size 0. */
 function readWithin(descriptor: number, path: string, options: SmallFileOptions): Buffer {
   const { maxBytes } = options;
   const chunks: Buffer[] = [];
@@ -112,7 +112,7 @@ function readWithin(descriptor: number, path: string, options: SmallFileOptions)
   }
 }
 
-/** Standard input may be set to non-blocking by another process that shares it: then a read fails where it would wait. */
+/** Reads some bytes. Waits if standard input is non-blocking, which another process that shares it may have set. */
 function readSome(descriptor: number, into: Buffer): number {
   for (;;) {
     try {

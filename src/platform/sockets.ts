@@ -1,4 +1,4 @@
-/** The kernel's calls about sockets that Node lacks: which listening socket gets a new connection, and datagrams between processes. */
+/** System calls for sockets that Node lacks: choosing which listening socket gets a new connection, and datagrams between processes. */
 import { closeSync, readdirSync } from 'node:fs';
 import { errno, library, memoryAddress } from './libc.ts';
 
@@ -21,11 +21,11 @@ const SOCK_DGRAM_CLOEXEC = 0o2000002;
 const MSG_DONT_WAIT_NO_SIGNAL = 0x4040;
 /** Longest address of a socket in the file system, in bytes. */
 const UNIX_PATH_MAX_BYTES = 107;
-/** The error number of a name that is too long. */
+/** The system's error number for a name that is too long. */
 const ENAMETOOLONG = 36;
 const SOCKET_ADDRESS_MAX_BYTES = 128;
 
-/** Instructions of the kernel's classic packet filter: operation, jumps, operand (linux/bpf_common.h). */
+/** An instruction of the kernel's classic packet filter: operation, jump offsets, operand (linux/bpf_common.h). */
 type Instruction = readonly [operation: number, ifTrue: number, ifFalse: number, operand: number];
 const BPF = {
   loadByte: 0x30,
@@ -39,13 +39,13 @@ const BPF = {
 } as const;
 const INSTRUCTION_SIZE_BYTES = 8;
 
-/** The place of the flags in a TCP header, and the two that tell the first packet of a connection from all others. */
+/** Offset of the flags in a TCP header, and the two flags that distinguish the first packet of a connection from all others. */
 const TCP = { flagsOffset: 13, synAndAck: 0x12, syn: 0x02 } as const;
 const ALL_BYTES = 0xffff_ffff;
-/** Where a filter reads a random number instead of the packet (linux/filter.h: SKF_AD_OFF + SKF_AD_RANDOM). */
+/** The offset at which a filter reads a random number instead of the packet (linux/filter.h: SKF_AD_OFF + SKF_AD_RANDOM). */
 const RANDOM = 0xffff_f000 + 56;
-/** A place that no group of sockets has: the kernel then chooses by the connection's hash. */
-const NO_PLACE = 0xffff_ffff;
+/** An index that no group of sockets has, so that the kernel chooses by the connection's hash. */
+const NO_INDEX = 0xffff_ffff;
 
 function attach(fd: number, option: number, instructions: readonly Instruction[]): boolean {
   const code = Buffer.alloc(instructions.length * INSTRUCTION_SIZE_BYTES);
@@ -60,11 +60,11 @@ function attach(fd: number, option: number, instructions: readonly Instruction[]
   program.writeUInt16LE(instructions.length, 0);
   program.writeBigUInt64LE(memoryAddress(code), 8);
   const isAttached = setsockopt(fd, SOL_SOCKET, option, program, program.length) === 0;
-  // The structure holds only the code's address: until here something must hold the code itself.
+  // The structure has only the address of `code`. Using `code` here keeps it from being collected before the call.
   return isAttached && code.length > 0;
 }
 
-/** The descriptors of this process that listen on a TCP port. */
+/** Returns the file descriptors of this process that listen on a TCP port. */
 export function listeningSockets(port: number): number[] {
   return readdirSync('/proc/self/fd')
     .map(Number)
@@ -73,28 +73,28 @@ export function listeningSockets(port: number): number[] {
       if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, value, [value.length]) !== 0 || value.readInt32LE(0) !== 1)
         return false;
       const address = Buffer.alloc(SOCKET_ADDRESS_MAX_BYTES);
-      // In both families the port follows the family.
+      // In both address families, IPv4 and IPv6, the port follows the family.
       const isRead = getsockname(fd, address, [address.length]) === 0;
       return isRead && address.readUInt16LE(0) !== AF_UNIX && address.readUInt16BE(2) === port;
     });
 }
 
-/** Some of the sockets that share a port: the place of the first, in the order in which they began to listen, and how many. */
+/** A range of the sockets that share a port, in the order in which they began to listen: index of the first, and their number. */
 export interface SocketRange {
   readonly first: number;
   readonly count: number;
 }
 
 /**
- * Gives all new connections of a shared port to some of the sockets that listen on it, evenly, or again to each socket its share.
+ * Distributes all new connections of a shared port evenly over some of the sockets that listen on it.
  *
  * @param fd any of the sockets.
- * @param range of the sockets that get them. When a socket is closed, the last one takes its place. A place that no socket has stands for
- * any of them.
- * @returns false where the kernel does not do it.
+ * @param range the sockets that get the connections; if undefined, all sockets again. When a socket is closed, the last one takes its index. If
+ * no socket has the chosen index, the kernel chooses any of them.
+ * @returns false if the kernel does not support it.
  */
 export function steerConnections(fd: number, range: SocketRange | undefined): boolean {
-  if (range === undefined) return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, NO_PLACE]]);
+  if (range === undefined) return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [[BPF.return, 0, 0, NO_INDEX]]);
   return attach(fd, SO_ATTACH_REUSEPORT_CBPF, [
     [BPF.loadWord, 0, 0, RANDOM],
     [BPF.modulo, 0, 0, range.count],
@@ -104,8 +104,8 @@ export function steerConnections(fd: number, range: SocketRange | undefined): bo
 }
 
 /**
- * Drops what asks a listening socket for a new connection; those under way are finished. Clients ask again a second later, and then learn
- * that the socket is closed, or find another. False where the kernel does not do it.
+ * Makes a listening socket drop requests for new connections; handshakes in progress are completed. Clients retry a second later. By then the
+ * socket is closed, or another one accepts the connection. Returns false if the kernel does not support it.
  */
 export function refuseNewConnections(fd: number): boolean {
   return attach(fd, SO_ATTACH_FILTER, [
@@ -118,9 +118,9 @@ export function refuseNewConnections(fd: number): boolean {
 }
 
 /**
- * Sends one datagram to a socket in the file system, or with a name that begins with `@` in the kernel's own name space.
+ * Sends one datagram to a Unix socket. A path that begins with `@` is a name in the abstract name space of the kernel.
  *
- * @returns the system's error number; 0 where it was sent.
+ * @returns 0 if it was sent, otherwise the system's error number.
  */
 export function sendDatagram(path: string, text: string): number {
   const name = Buffer.from(path.startsWith('@') ? `\0${path.slice(1)}` : path, 'utf8');

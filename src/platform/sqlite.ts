@@ -1,4 +1,4 @@
-/** SQLite, for the modules that keep a file of their own. The only import of better-sqlite3. */
+/** SQLite, for the modules that have their own database file. Only this file imports better-sqlite3. */
 import Sqlite from 'better-sqlite3';
 
 export { Sqlite };

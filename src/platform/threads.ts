@@ -1,16 +1,16 @@
-/** Worker threads that take calls and answer them in their order, and how work is shared out among them. */
+/** Worker threads that answer calls in order, and the distribution of tasks over them. */
 import { availableParallelism } from 'node:os';
 import { parentPort, Worker } from 'node:worker_threads';
 import { type ErrorCode, type ErrorDetails, PagegateError } from '../errors.ts';
 import { LIMITS } from '../limits.ts';
 
-/** Young objects die within a line: a small nursery keeps memory low and costs nothing. */
+/** Most objects live no longer than one line of input takes, so a small young generation saves memory at no cost. */
 const THREAD_LIMITS = { maxYoungGenerationSizeMb: 8, maxOldGenerationSizeMb: 128 };
 
-/** The first message of a thread: it has loaded its modules. */
+/** The first message of a thread, after it has loaded its modules. */
 const READY = 'ready';
 
-/** An error as plain data. */
+/** An error as plain data, for a message. */
 interface PackedFailure {
   readonly code?: ErrorCode;
   readonly what: string;
@@ -19,13 +19,13 @@ interface PackedFailure {
 
 type Reply = { readonly value: unknown } | { readonly failure: PackedFailure };
 
-/** What a call comes to; what can be passed without a copy is in `transfer`. */
+/** The result of a call. The buffers in `transfer` are passed without a copy. */
 interface CallResult {
   readonly value: unknown;
   readonly transfer: ArrayBuffer[];
 }
 
-/** So many workers as were asked for, or else as the machine has cores. */
+/** Returns the number of workers to use: the wanted number, or the number of cores, up to a limit. */
 export function workerCount(wanted: number | undefined): number {
   return Math.min(LIMITS.workers.value, wanted ?? availableParallelism());
 }
@@ -42,16 +42,16 @@ function unpackFailure({ code, what, details }: PackedFailure): Error {
   return code === undefined ? new Error(what) : new PagegateError(code, what, details);
 }
 
-/** A thread, as the one that started it sees it. Its module answers with `answerCalls`. */
+/** A handle to a worker thread. The thread's module must use {@link answerCalls}. */
 export class Thread {
   readonly #thread: Worker;
-  /** Once the thread has loaded its modules, or has ended. */
+  /** Resolves when the thread has loaded its modules, or has ended. */
   readonly #started: Promise<void>;
   /** The calls that are not answered yet. */
   #pending: { resolve: (value: unknown) => void; reject: (error: Error) => void }[] = [];
   #failure: Error | undefined;
 
-  /** @param workerData what the thread begins with; it is copied. */
+  /** @param workerData data for the thread's start; it is copied. */
   constructor(module: URL, workerData: unknown) {
     this.#thread = new Worker(module, { workerData, resourceLimits: THREAD_LIMITS });
     const { promise, resolve: start } = Promise.withResolvers<void>();
@@ -67,7 +67,7 @@ export class Thread {
     this.#thread.on('exit', () => this.#fail(new Error('a worker thread ended')));
   }
 
-  /** A call that awaits something in its thread must be answered before the next. */
+  /** Sends a call and returns its result. If the thread awaits something to answer a call, wait for the result before the next call. */
   call<T>(call: unknown): Promise<T> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
@@ -76,10 +76,10 @@ export class Thread {
     });
   }
 
-  /** Ends the thread, whatever it is doing; it has ended when this has. */
+  /** Ends the thread, whatever it is doing. Resolves when it has ended. */
   async close(): Promise<void> {
-    // V8 aborts the process where a thread is terminated while it loads its modules (nodejs/node#43182 mended one way to it). This can
-    // go when a thread that is terminated right after its start, a thousand times, does not end the process.
+    // V8 aborts the process if a thread is terminated while it loads its modules (nodejs/node#43182 fixed one cause). This can
+    // go when terminating a thread right after its start, a thousand times, does not end the process.
     await this.#started;
     await this.#thread.terminate();
   }
@@ -90,7 +90,7 @@ export class Thread {
   }
 }
 
-/** In a thread's main module: answers the calls that come. */
+/** Answers the calls that a thread receives. For the thread's main module. */
 export function answerCalls<Call>(answer: (call: Call) => Promise<CallResult>): void {
   const port = parentPort;
   if (port === null) throw new Error('this module runs in a worker thread');
@@ -104,8 +104,8 @@ export function answerCalls<Call>(answer: (call: Call) => Promise<CallResult>): 
 }
 
 /**
- * Gives tasks 0, 1, … `count - 1` to whichever worker is free, and their results to `take` in that order. No worker runs more than
- * `ahead` tasks ahead of the result taken last. The first failure ends it.
+ * Runs the tasks 0, 1, … `count - 1`, each on the next free worker, and passes their results to `take` in that order. No worker runs more
+ * than `ahead` tasks ahead of the last result passed to `take`. Rejects with the first failure.
  */
 export async function runInOrder<W, T>(
   workers: readonly W[],
@@ -148,10 +148,10 @@ export async function runInOrder<W, T>(
   await abortable(Promise.all(workers.map(drive)), signal);
 }
 
-/** The promise's result, or the signal's reason as soon as it is aborted. */
+/** Settles like the promise, or rejects with the signal's reason as soon as it is aborted. */
 export async function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (signal === undefined) return await promise;
-  // Where the signal comes first, what becomes of the promise later is nobody's concern.
+  // If the signal comes first, a later rejection of the promise must not be reported as unhandled.
   promise.catch(() => {});
   signal.throwIfAborted();
   let onAbort = (): void => {};

@@ -1,9 +1,9 @@
-/** Who runs this process, and how root acts as another user. */
+/** The user who runs this process, and acting as another user when it is root. */
 import { userInfo } from 'node:os';
 
 /**
- * The name of the user who runs this process, for the audit. A container is often started with the number of a user that its host has no
- * name for; then it is that number.
+ * Returns the name of the user who runs this process, for the audit table. A container is often started with a user id that has no name; then
+ * the id is used instead.
  */
 export function currentUser(): string {
   try {
@@ -14,11 +14,11 @@ export function currentUser(): string {
 }
 
 /**
- * Takes the rights to files that another user has, with its groups, for all threads of this process; for root alone.
+ * Takes another user's rights to files, including those of its groups, for all threads of this process. Only root may call this.
  *
- * @param gid the group of a user that the host has no name for
- * @returns gives them back
- * @throws the system's error where this process may not, as root of a container may not; nothing has changed then
+ * @param gid the group to use if the user id has no name on this host
+ * @returns a function that restores root's rights
+ * @throws the system's error if this process may not do that, like root in some containers; nothing has changed then
  */
 export function actAsUser(uid: number, gid: number): () => void {
   const ownGroup = process.getegid?.() ?? 0;
@@ -48,7 +48,7 @@ function takeGroupsOf(uid: number, gid: number): void {
   process.setegid?.(known?.gid ?? gid);
 }
 
-/** What the host knows of a user; undefined where it has no name for it. Only the effective user can be asked for. */
+/** Looks a user up by id; undefined if the id has no name. Node can only look up the effective user, so this switches to it briefly. */
 function knownUser(uid: number): { readonly username: string; readonly gid: number } | undefined {
   process.seteuid?.(uid);
   try {

@@ -1,32 +1,32 @@
-/** Notices when another process has sent no heartbeat for too long. */
+/** Detects that another process has sent no heartbeat for too long. */
 import { LIMITS } from '../limits.ts';
 
 /** How often a watched process sends a heartbeat, or is asked for one, in milliseconds. */
 export const HEARTBEAT_MS = LIMITS.heartbeatMs.value;
 
-/** A process that ran for this long starts over with the first timeout, in milliseconds. */
+/** After a process has run for this long, in milliseconds, its timeout is the initial one again. */
 export const STABLE_MS = 60_000;
 
 const TIMEOUT_DOUBLINGS = 4;
 
 /**
- * The factor on the timeout of the next process: doubled for each timeout in a row, 16 at most. Restarts must not make a slow
- * process slower.
+ * Factor for the timeout of the next process: doubles with each timeout in a row, up to 16. Restarts must not make a slow process
+ * slower.
  */
 export const timeoutFactor = (timeouts: number): number => 2 ** Math.min(timeouts, TIMEOUT_DOUBLINGS);
 
 export interface WatchdogOptions {
-  /** Time without a heartbeat, in milliseconds. It is noticed up to {@link HEARTBEAT_MS} later. */
+  /** Allowed time without a heartbeat, in milliseconds. A timeout is detected up to {@link HEARTBEAT_MS} later. */
   readonly timeoutMs: number;
-  /** Called once, with the time since the last heartbeat in milliseconds; the watchdog has stopped then. */
+  /** Called once, with the time since the last heartbeat in milliseconds. The watchdog has stopped by then. */
   readonly onTimeout: (quietMs: number) => void;
-  /** Called every {@link HEARTBEAT_MS}: for a process that answers only when asked. */
+  /** Called every {@link HEARTBEAT_MS}, to request a heartbeat from a process that only answers. */
   readonly onTick?: () => void;
 }
 
 /**
- * Watches one process. It counts its own ticks instead of reading a clock: a host that slept, or a stopped watching process, does
- * not count against the watched one.
+ * Watches one process. It counts its own ticks instead of reading a clock, so that time in which the host slept, or the watching process
+ * was stopped, does not count against the watched one.
  */
 export class Watchdog {
   timeoutMs: number;
@@ -52,7 +52,7 @@ export class Watchdog {
     return this.#quietMs;
   }
 
-  /** Notes a heartbeat. */
+  /** Records a heartbeat. */
   heard(): void {
     this.#quietMs = 0;
   }

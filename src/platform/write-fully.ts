@@ -1,4 +1,4 @@
-/** Writes a range of bytes to an open file, however little the system takes at once. */
+/** Writes a range of bytes to an open file completely. One call of the system may write only a part. */
 import { writeSync } from 'node:fs';
 
 /**

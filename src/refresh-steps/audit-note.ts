@@ -1,11 +1,11 @@
-/** A change of what is served, in the audit table of the ledger. */
+/** Records changes of the served generation in the ledger's audit table. */
 
 import type { Config } from '../config/config.ts';
 import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { messageOf, PagegateError } from '../errors.ts';
 import { openLedger } from '../ledger/open.ts';
 
-/** What became of a refresh or a rollback. */
+/** The result of a refresh or a rollback. */
 export interface ServedChange {
   readonly generation: number;
   readonly revision: number;
@@ -13,9 +13,9 @@ export interface ServedChange {
 }
 
 /**
- * Writes a line into the audit table, where there is a ledger. What is served has changed already: a failure is told, not thrown.
+ * Writes a line into the audit table if there is a ledger. The served generation has changed already, so a failure is returned, not thrown.
  *
- * @returns why there is no line; undefined where there is one, or no ledger.
+ * @returns why the line is missing; undefined if it was written, or if there is no ledger.
  */
 export async function noteInAudit(
   config: Config,

@@ -1,4 +1,4 @@
-/** A refresh, started by a command or in the console: the same steps, progress for all who look, a line in the audit. */
+/** Runs a refresh for a command or for the console: with the same steps, progress that both can show, and a line in the audit table. */
 import { buildIndex } from '../builder/build.ts';
 import { describeProgress } from '../builder/progress.ts';
 import type { Config } from '../config/config.ts';
@@ -13,28 +13,27 @@ import { noteInAudit } from './audit-note.ts';
 import { readDropKeys } from './drop-keys.ts';
 import { createRefreshSteps } from './steps.ts';
 
-/** What a refresh may do beyond the usual; nothing of it unless told so. */
+/** The options of a refresh. */
 export interface RefreshRequest
   extends Pick<
     RefreshOptions,
     'drop' | 'manifestSha256' | 'unsigned' | 'rollback' | 'otherDataset' | 'rebuild' | 'signal'
   > {
-  /** Who is named in the audit table. */
+  /** The name for the audit table. */
   readonly actor: string;
-  /** Generations to keep; the configured number unless told otherwise. */
+  /** Number of generations to keep; by default the configured number. */
   readonly keep?: number | undefined;
-  /** Threads that build and verify; one for each core unless told otherwise. */
+  /** Number of threads that build and verify; by default one per core. */
   readonly workers?: number | undefined;
 }
 
-/** What came of it. */
 export interface RefreshResult {
   readonly report: RefreshReport;
-  /** Why the audit has no line of it, where it should have one. */
+  /** Why the line in the audit table is missing; undefined if it is not. */
   readonly problem: string | undefined;
 }
 
-/** Builds with the given number of threads. Its result is what the generation's report keeps. */
+/** Creates the step that builds the index. Its result is stored in the generation's report. */
 function createBuildStep(progress: ProgressView, workers: number | undefined) {
   return async (request: BuildRequest): Promise<unknown> => {
     const { out, rejectsFile, ...kept } = await buildIndex({
@@ -47,10 +46,10 @@ function createBuildStep(progress: ProgressView, workers: number | undefined) {
 }
 
 /**
- * Makes a drop the served generation, and writes the change into the audit table.
+ * Builds a drop, makes it the served generation, and records the change in the audit table.
  *
- * @param progress where it says how far it is; others see it, too, in the index store
- * @throws PagegateError that says why not; then what was served goes on being served
+ * @param progress receives the progress, which is also written to the index store for other processes.
+ * @throws PagegateError with the reason; the generation that was served stays in use then.
  */
 export async function refreshFrom(
   config: Config,
@@ -80,11 +79,11 @@ export async function refreshFrom(
   }
 }
 
-/** Checks a drop as a refresh would, and makes nothing of it. @throws PagegateError what `checkDrop` and reading the trusted keys throw */
+/** Checks a drop as a refresh would, without building it. @throws PagegateError what `checkDrop` and reading the trusted keys throw */
 export const inspectDrop = (config: Config, drop: string): CheckedDrop =>
   checkDrop({ drop, trustedKeys: readDropKeys(config) });
 
-/** What a refresh has done, in sentences. */
+/** Describes what a refresh has done, in sentences. */
 export function describeRefresh(report: RefreshReport): string[] {
   const { dataset, revision, generation, recordCount, sizeBytes, signedBy, prunedGenerations } = report;
   const what = `${dataset} revision ${revision} (${signedBy === null ? 'unsigned' : `signed by ${signedBy}`})`;
@@ -107,10 +106,10 @@ export function describeRefresh(report: RefreshReport): string[] {
   return lines;
 }
 
-/** A drop that leaves out this share of the records before it is probably not all that the vendor meant to send. */
+/** A new index with less than this share of the previous number of records is probably incomplete by mistake of the vendor. */
 const SHRUNK_BELOW = 0.5;
 
-/** What somebody should look at although the refresh is done. */
+/** Warnings for the operator about a refresh that has succeeded. */
 export function refreshWarnings(report: RefreshReport): string[] {
   const { recordCount, previousRecordCount: before, previousGeneration, prunedGenerations } = report;
   if (before === null || recordCount >= before * SHRUNK_BELOW) return [];
@@ -120,10 +119,10 @@ export function refreshWarnings(report: RefreshReport): string[] {
   return [`${what}. If the vendor did not mean that: ${remedy}`];
 }
 
-/** Reasons that a sentence names. */
+/** The most reasons that a sentence names. */
 const REASONS_MAX = 4;
 
-/** What was left out of the build, the most frequent reasons first; undefined where nothing was. */
+/** Describes what was left out of the build, the most frequent reasons first; undefined if nothing was. */
 function describeRejects({ rejects, rejectsFile }: RefreshReport): string | undefined {
   const reasons = Object.entries(rejects).sort(([, a], [, b]) => b - a);
   if (reasons.length === 0) return undefined;

@@ -1,11 +1,11 @@
-/** The steps of a refresh and a rollback: the verifier, the license, the notice to the running server. */
+/** The steps that a refresh and a rollback call in other modules: verifier, license, notice to the running server. */
 import type { Config } from '../config/config.ts';
 import { messageOf, PagegateError } from '../errors.ts';
 import { type ProgressView, shareOf } from '../progress.ts';
 import type { IndexIdentity, RefreshSteps, ServerNotice } from '../refresh/refresh.ts';
 import type { ReloadReply } from '../server/status.ts';
 
-type OwnSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
+type SharedSteps = Pick<RefreshSteps, 'verify' | 'identify' | 'assertEntitled' | 'notifyServer' | 'onStep'>;
 
 const STEP_TEXTS: Readonly<Record<string, string>> = {
   build: 'building the next generation',
@@ -13,8 +13,12 @@ const STEP_TEXTS: Readonly<Record<string, string>> = {
   switch: 'switching',
 };
 
-/** The steps for a configuration; progress goes to the given line. Verifies with so many threads, else with one for each core. */
-export async function createRefreshSteps(config: Config, progress: ProgressView, workers?: number): Promise<OwnSteps> {
+/** Creates the steps for a configuration. They report to `progress` and verify with `workers` threads, by default one per core. */
+export async function createRefreshSteps(
+  config: Config,
+  progress: ProgressView,
+  workers?: number,
+): Promise<SharedSteps> {
   const { statePaths } = await import('../config/paths.ts');
   const { readTrustedKeys } = await import('../config/trusted-keys.ts');
   const { openIndex } = await import('../index/read.ts');
@@ -53,7 +57,7 @@ export async function createRefreshSteps(config: Config, progress: ProgressView,
   };
 }
 
-/** Makes a running server look at `current`; it would also find out by itself, a little later. */
+/** Makes a running server load the current generation at once. Without this it would notice by itself, a little later. */
 async function notifyServer(socket: string): Promise<ServerNotice> {
   const { askServer } = await import('../server/control-socket.ts');
   try {
@@ -68,7 +72,7 @@ async function notifyServer(socket: string): Promise<ServerNotice> {
   }
 }
 
-/** A sentence about what the running server made of it; empty where there is nothing to say. */
+/** Describes the result of a notice in a sentence; empty if there is nothing to say. */
 export function describeNotice(notice: ServerNotice): string {
   if (notice.server === 'not_needed') return '';
   if (notice.server === 'told') return 'The running server has taken it into use.';

@@ -1,4 +1,4 @@
-/** Numbers of generations. None is used twice, even if its generation was removed: clients cache by them. */
+/** Assigns the numbers of generations. No number is used twice, even if its generation was removed, because clients cache by them. */
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { replaceDurable } from '../platform/durable-files.ts';
@@ -10,9 +10,9 @@ const FILE_MAX_BYTES = 64;
 const fileOf = (store: string): string => join(store, 'last-number');
 
 /**
- * The highest number that was given here; 0 where nothing says so.
+ * Reads the highest number that was assigned in this store; 0 if there is no record of it.
  *
- * @throws PagegateError store_damaged where the file holds something else, store_unavailable where it cannot be read
+ * @throws PagegateError store_damaged if the file holds something else, store_unavailable if it cannot be read
  */
 function readLastNumber(store: string): number {
   const file = fileOf(store);
@@ -25,18 +25,18 @@ function readLastNumber(store: string): number {
 }
 
 /**
- * The number of the next generation.
+ * Returns the number of the next generation.
  *
- * @throws PagegateError store_damaged where what was given cannot be read, or no number is left
+ * @throws PagegateError store_damaged if a record of assigned numbers is damaged or no number is left, store_unavailable
  */
 export function nextNumber(store: string, generations: readonly Generation[]): number {
-  const given = [...generations, ...readWithdrawn(store)].map((one) => one.generation);
-  const next = 1 + Math.max(readLastNumber(store), 0, ...given);
+  const known = [...generations, ...readWithdrawn(store)].map(({ generation }) => generation);
+  const next = 1 + Math.max(readLastNumber(store), 0, ...known);
   if (next <= GENERATION_MAX) return next;
   throw new PagegateError('store_damaged', `${store}: no generation's number is left after ${GENERATION_MAX}.`);
 }
 
-/** Notes a number as given; to be called before a generation gets it. */
+/** Records a number as assigned. Call it before a generation gets the number. */
 export function noteNumber(store: string, generation: number): void {
   replaceDurable(fileOf(store), `${generation}\n`, 0o644);
 }

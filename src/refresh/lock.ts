@@ -1,6 +1,6 @@
 /**
- * Keeps two processes from changing one index store at the same time: an advisory lock on `<store>/lock`. The kernel gives it
- * up when its holder ends, however it ends; the file stays and only tells who held it last.
+ * Prevents two processes from changing one index store at the same time: an advisory lock on `<store>/lock`. The kernel releases it
+ * when its holder ends, however it ends. The file stays; it contains the process id of the latest holder.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -8,13 +8,13 @@ import { fromSystem, PagegateError } from '../errors.ts';
 import { makeFolder } from '../platform/folders.ts';
 import { lockFile } from '../platform/libc.ts';
 
-/** A process's number, and its line end. */
+/** Enough for a process id and a newline. */
 const HOLDER_MAX_BYTES = 20;
 
 /**
- * Runs a task while this process alone may change the store.
+ * Runs a task while this process holds the store's lock. Creates the store if necessary.
  *
- * @throws PagegateError refresh_busy where another one does
+ * @throws PagegateError refresh_busy if another process holds the lock, store_unavailable, build_no_space, and what the task throws
  */
 export async function withStoreLock<T>(store: string, task: () => Promise<T>): Promise<T> {
   const path = join(store, 'lock');

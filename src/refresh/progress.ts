@@ -1,10 +1,10 @@
-/** How far a refresh is, for those who do not see its terminal. Best effort: a refresh never fails because of it. */
+/** Shares the progress of a refresh with other processes, through a file. Best effort: a refresh never fails because of it. */
 import { readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Progress } from '../progress.ts';
 
 const STEP_MS = 500;
-/** A process that was killed leaves its file behind; what was not renewed for so long is over. */
+/** A process that was killed leaves its file behind. A file that was not updated for this long is ignored. */
 const STALE_MS = 60_000;
 const FILE_MAX_BYTES = 4_096;
 const TEXT_MAX_LENGTH = 200;
@@ -17,7 +17,7 @@ export interface RunningRefresh extends Progress {
 
 const fileOf = (store: string): string => join(store, 'progress.json');
 
-/** Writes down how far this process is. */
+/** Writes the progress of this process. */
 export class ProgressFile {
   readonly #store: string;
   readonly #started = new Date().toISOString();
@@ -39,13 +39,13 @@ export class ProgressFile {
       share,
       detail: detail?.slice(0, TEXT_MAX_LENGTH),
     };
-    const beside = `${fileOf(this.#store)}.${process.pid}.tmp`;
+    const temporary = `${fileOf(this.#store)}.${process.pid}.tmp`;
     try {
-      writeFileSync(beside, `${JSON.stringify(running)}\n`, { mode: 0o644 });
-      renameSync(beside, fileOf(this.#store));
+      writeFileSync(temporary, `${JSON.stringify(running)}\n`, { mode: 0o644 });
+      renameSync(temporary, fileOf(this.#store));
     } catch {
-      // The store may not be there yet, or its disk is full: the refresh says so itself.
-      discard(beside);
+      // The store may not exist yet, or its disk is full. The refresh itself reports that.
+      discard(temporary);
     }
   }
 
@@ -54,7 +54,7 @@ export class ProgressFile {
   }
 }
 
-/** The refresh that runs on a store; undefined where none does. */
+/** Reads the progress of the refresh that is running on a store; undefined if there is none. */
 export function readProgress(store: string): RunningRefresh | undefined {
   const file = fileOf(store);
   try {
@@ -89,6 +89,6 @@ function discard(path: string): void {
   try {
     rmSync(path, { force: true });
   } catch {
-    // What cannot be removed could not be written either.
+    // Best effort. A file that cannot be removed could probably not be written either.
   }
 }

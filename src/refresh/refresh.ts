@@ -1,6 +1,6 @@
 /**
- * A refresh, a straight line: signature → drop checked → entitlement → lock → revision → build beside → verify → number → switch →
- * tell the server → prune → report. Everything before the switch leaves what is served untouched; the switch is one rename.
+ * A refresh, in this order: signature → check of the drop → entitlement → lock → revision → build → verify → number → switch →
+ * notify the server → prune → report. Nothing before the switch touches what is served. The switch is one rename.
  */
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -31,10 +31,10 @@ import {
 } from './store.ts';
 import { readWithdrawn, reinstate, type WithdrawnManifest, withdrawForOlder } from './withdrawn-drops.ts';
 
-/** What lies in a generation never changes. */
+/** Read-only, because files of a generation never change. */
 const KEPT_MODE = 0o444;
 
-/** What an index says about itself. */
+/** The properties that identify an index. */
 export interface IndexIdentity {
   readonly dataset: string;
   readonly revision: number;
@@ -48,26 +48,27 @@ export interface BuildRequest {
   readonly out: string;
   readonly generation: number;
   readonly tempDir: string;
-  /** Gets the rejected lines; kept beside the index. */
+  /** Where the rejected lines are written; kept beside the index. */
   readonly rejectsFile: string;
   readonly signal: AbortSignal | undefined;
 }
 
-/** What a refresh calls in other modules; `refresh-steps` has the real ones, tests their own. */
+/** The steps that a refresh calls in other modules. `refresh-steps` has the real ones; tests replace them. */
 export interface RefreshSteps {
   /**
-   * Builds the index file and verifies it. Returns what the generation's report keeps of it.
+   * Builds the index file and verifies it.
    *
-   * @throws PagegateError where the drop is not what its manifest says
+   * @returns what to store in the generation's report.
+   * @throws PagegateError if the drop does not match its manifest
    */
   build(request: BuildRequest): Promise<unknown>;
-  /** Opens an index that was just verified and says what it is. */
+  /** Opens an index without verifying it, and returns its identity. */
   identify(indexFile: string): IndexIdentity;
-  /** Reads the whole index and throws where it is damaged. */
+  /** Verifies the whole index. @throws PagegateError generation_damaged */
   verify(indexFile: string, signal: AbortSignal | undefined): Promise<IndexIdentity>;
-  /** @throws PagegateError where the license does not cover the drop */
+  /** @throws PagegateError if the license does not cover the drop */
   assertEntitled(drop: { dataset: string; manifestSha256: string; created: string }): void;
-  /** Tells a running server; says what came of it. */
+  /** Notifies a running server and returns the result. */
   notifyServer(generation: number): Promise<ServerNotice>;
   onStep?(step: string): void;
 }
@@ -81,46 +82,46 @@ export type ServerNotice =
 export interface RefreshOptions {
   readonly drop: string;
   readonly store: string;
-  /** Generations to keep, the served one included; at least 1. */
+  /** Number of generations to keep, including the served one; at least 1. */
   readonly keep: number;
   readonly trustedKeys: readonly TrustedKey[];
-  /** The drop that is meant, by its manifest; another one that has taken its place is refused. */
+  /** The SHA-256 of the expected drop's manifest. If the drop was replaced by another one, it is refused. */
   readonly manifestSha256?: string;
   readonly unsigned?: boolean;
   readonly rollback?: boolean;
   readonly otherDataset?: boolean;
-  /** Builds the drop even if it is served or was built before: another version of the program makes another index. */
+  /** Builds the drop even if it is served or was built before: another version of the program may build another index. */
   readonly rebuild?: boolean;
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a refresh did; generation, drop and size are those of what is served now. */
+/** The result of a refresh. Generation, drop and size are those of the generation that is served now. */
 export interface RefreshReport
   extends Pick<
     GenerationReport,
     'generation' | 'dataset' | 'revision' | 'created' | 'manifestSha256' | 'signedBy' | 'recordCount' | 'sizeBytes'
   > {
-  /** `unchanged` where the drop is what is already served, or was rolled back here. */
+  /** `unchanged` if the drop is already served, or was rolled back here. */
   readonly outcome: 'activated' | 'unchanged';
-  /** True where an earlier, interrupted refresh had already built this generation. */
+  /** Whether the generation was not built now, but earlier: it was served already, or an interrupted refresh had built it. */
   readonly reused: boolean;
   readonly previousGeneration: number | null;
-  /** Records of what was served before; null if that is nothing, of another dataset, or cannot be read. */
+  /** Number of records served before; null if nothing was served, or another dataset, or if the index cannot be read. */
   readonly previousRecordCount: number | null;
   readonly notice: ServerNotice;
   readonly prunedGenerations: readonly number[];
-  /** Set if the drop was rolled back here, so that it is not served; the report is then about what is served instead. */
+  /** Set if the drop was rolled back here and is therefore not served. The report is then about the generation that is served instead. */
   readonly withdrawn: WithdrawnManifest | null;
   /** Whether the generation that was rolled back is still kept. */
   readonly withdrawnIsKept: boolean;
-  /** What was left out of this build, by reason; each of them is in `rejectsFile`, up to its limit. */
+  /** Numbers of rejects by reason. They are listed in `rejectsFile`, up to its limit. */
   readonly rejects: Readonly<Record<string, number>>;
-  /** Null where nothing was left out: there is no such file then. */
+  /** Null if nothing was rejected: there is no such file then. */
   readonly rejectsFile: string | null;
   readonly durationMs: number;
 }
 
-/** What is served, even if the index was put there by hand and has no report; undefined if it cannot be read. */
+/** Identifies the served index, even if it was put there by hand and has no report; undefined if it cannot be read. */
 function identifyServed(served: Generation | undefined, steps: RefreshSteps): IndexIdentity | undefined {
   if (served === undefined) return undefined;
   try {
@@ -130,7 +131,7 @@ function identifyServed(served: Generation | undefined, steps: RefreshSteps): In
   }
 }
 
-/** Refuses what must not follow the generation that is served. */
+/** Refuses a drop of another dataset, or of a revision that is not newer than the served one, unless the options allow it. */
 function checkSuccession(
   drop: CheckedDrop,
   served: Pick<IndexIdentity, 'dataset' | 'revision'> | undefined,
@@ -149,6 +150,7 @@ function checkSuccession(
   }
 }
 
+/** Refuses an index that was built from another drop: the drop was replaced during the build. */
 function checkIndex(index: IndexIdentity, drop: CheckedDrop): void {
   if (index.manifestSha256 === drop.manifestSha256) return;
   const what = `Its manifest had SHA-256 ${drop.manifestSha256}, the index was built from ${index.manifestSha256}.`;
@@ -214,7 +216,7 @@ async function buildGeneration(
   }
 }
 
-/** A generation that an interrupted refresh finished but did not activate, if it is still intact. */
+/** Finds a generation that an interrupted refresh has built but not activated, if it is intact. Removes one that is damaged. */
 async function findFinished(
   drop: CheckedDrop,
   generations: readonly Generation[],
@@ -229,13 +231,13 @@ async function findFinished(
     return candidate.report;
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
-    // It cannot be trusted, so it is not kept; what is served was excluded before.
+    // It cannot be trusted, so it is not kept. It is not the served one: the caller has excluded that.
     await rm(generationDirectory(options.store, candidate.generation), { recursive: true, force: true });
     return undefined;
   }
 }
 
-/** The drop that is to be built, where manifest, signature and license allow it. Nothing is made for one that they do not. */
+/** Checks manifest, signature and license of the drop. Creates nothing. */
 function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
   const drop = checkDrop(options);
   const { manifest, manifestSha256 } = drop;
@@ -246,15 +248,15 @@ function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
   return drop;
 }
 
-/** What the store holds when a refresh begins. */
+/** The store's content when a refresh begins. */
 interface StoreBefore {
   readonly generations: readonly Generation[];
   readonly served: Generation | undefined;
-  /** What is served; undefined where that is nothing, or cannot be read. */
+  /** The served index; undefined if nothing is served, or if it cannot be read. */
   readonly identity: Pick<IndexIdentity, 'dataset' | 'revision' | 'manifestSha256' | 'recordCount'> | undefined;
 }
 
-/** The generation that is served when a refresh is done, and how that came about. */
+/** The generation that is served after a refresh, and how it was activated. */
 interface Activation extends Pick<RefreshReport, 'outcome' | 'reused' | 'withdrawn'> {
   readonly served: GenerationReport;
 }
@@ -266,7 +268,7 @@ const unchanged = (served: GenerationReport, withdrawn: WithdrawnManifest | null
   withdrawn,
 });
 
-/** Builds the drop, or takes what an interrupted refresh finished, and switches to it, unless the drop is served or was rolled back. */
+/** Builds the drop, or reuses what an interrupted refresh has built, and switches to it. Does nothing if the drop is served or was rolled back. */
 async function activate(
   drop: CheckedDrop,
   { generations, served, identity }: StoreBefore,
@@ -277,11 +279,11 @@ async function activate(
   const { manifestSha256 } = drop;
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
   const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
-  // After an upgrade the program may be unable to read the served index. The same drop, brought again by the timer, is then built again.
+  // After an upgrade, the program may be unable to read the served index. Then the same drop, which a timer delivers again, is built again.
   const mustBuild = options.rebuild === true || (same !== undefined && identifyServed(served, steps) === undefined);
   if (same !== undefined && !mustBuild) return unchanged(same);
   if (same === undefined) {
-    // A timer brings it again each day: that is no failure.
+    // A timer may deliver a drop that was rolled back again and again. That must not be a failure.
     if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
       return unchanged(served.report, mark);
     checkSuccession(drop, identity, options);
@@ -324,7 +326,7 @@ async function refreshLocked(
     recordCount,
     previousRecordCount: identity?.dataset === dataset ? identity.recordCount : null,
     sizeBytes,
-    // A server that missed an earlier switch finds it by itself, so it need not load again what it has.
+    // If nothing has changed, no notice is needed: a server that missed an earlier switch notices it by itself.
     notice: activation.outcome === 'unchanged' ? { server: 'not_needed' } : await steps.notifyServer(generation),
     prunedGenerations: await pruneGenerations(store, options.keep),
     withdrawnIsKept: listGenerations(store).some((one) => one.generation === activation.withdrawn?.generation),
@@ -335,13 +337,14 @@ async function refreshLocked(
 }
 
 /**
- * Makes a drop the served generation. Killed at any moment it leaves at most litter, which the next run removes.
+ * Builds a drop and makes it the served generation. If the process is killed at any moment, it leaves at most litter, which the next run
+ * removes.
  *
- * @throws PagegateError that says why not; then what was served goes on being served
+ * @throws PagegateError with the reason; the generation that was served stays in use then.
  */
 export async function refresh(options: RefreshOptions, steps: RefreshSteps): Promise<RefreshReport> {
   const startedMs = performance.now();
-  // Before the lock, which makes the store: a state directory that nobody uses, often a mistyped one, has no license.
+  // Check before taking the lock, which creates the store. A mistyped state directory has no license, so nothing is created there.
   const drop = admit(options, steps);
   return withStoreLock(options.store, () => refreshLocked(drop, options, steps, startedMs));
 }

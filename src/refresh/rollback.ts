@@ -1,4 +1,4 @@
-/** Activates a generation that is kept: the one before the served one, or any by its number. */
+/** Activates a kept generation: the one before the served one, or any by its number. */
 import { PagegateError } from '../errors.ts';
 import { isAbsent } from '../platform/folders.ts';
 import { withStoreLock } from './lock.ts';
@@ -8,7 +8,7 @@ import { readWithdrawn, reinstate, withdrawForOlder } from './withdrawn-drops.ts
 
 export interface RollbackOptions {
   readonly store: string;
-  /** The generation to activate; without it the newest one before the served one whose drop was not rolled back before. */
+  /** The generation to activate; by default the newest one before the served one whose drop was not rolled back earlier. */
   readonly to?: number | undefined;
   readonly signal?: AbortSignal | undefined;
 }
@@ -68,12 +68,12 @@ async function rollbackLocked(options: RollbackOptions, steps: RollbackSteps): P
 }
 
 /**
- * Activates a kept generation after it passed verification and the license.
+ * Verifies a kept generation, checks that the license covers it, and activates it.
  *
- * @throws PagegateError where it must not be activated
+ * @throws PagegateError if it must not be activated
  */
 export async function rollback(options: RollbackOptions, steps: RollbackSteps): Promise<RollbackReport> {
-  // Taking the lock would make a store.
+  // If there is no store, fail now: taking the lock would create one.
   if (isAbsent(options.store)) choose(options.store, options.to, undefined);
   return withStoreLock(options.store, () => rollbackLocked(options, steps));
 }

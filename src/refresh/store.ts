@@ -4,10 +4,10 @@
  *     <store>/generations/<n>/{index.pgx, manifest.json, manifest.json.sig, report.json, rejects.ndjson}
  *     <store>/current            → generations/<n>
  *     <store>/last-number        the highest number that a generation has had
- *     <store>/withdrawn.json     manifests that were rolled back; a refresh does not bring them again by itself
+ *     <store>/withdrawn.json     manifests that were rolled back; a refresh does not activate them again by itself
  *
- * Invariant: a directory with a number for a name is complete and never changes. What is under construction has a name that
- * begins with a dot, so a process that is killed at any moment leaves either nothing or litter that `prune` knows.
+ * Invariant: a directory whose name is a number is complete and never changes. The name of an unfinished one begins with a dot. So a process
+ * that is killed at any moment leaves either nothing, or litter that {@link removeLitter} recognizes.
  */
 import { lstatSync, readdirSync, readlinkSync } from 'node:fs';
 import { rm, symlink } from 'node:fs/promises';
@@ -22,18 +22,18 @@ import { readSmallFile } from '../platform/small-file.ts';
 export const REPORT_FILE = 'report.json';
 export const REJECTS_FILE = 'rejects.ndjson';
 const GENERATIONS = 'generations';
-/** What a small file of the store is called that cannot be read, and one that is not what pagegate wrote. */
+/** Error codes for small files of the store: one that cannot be read, and one with content that pagegate did not write. */
 export const STORE_FILE = { code: 'store_unavailable', kindCode: 'store_damaged', sizeCode: 'store_damaged' } as const;
-/** A report has some thousand bytes. */
+/** Far above the usual size of a report, a few thousand bytes. */
 const REPORT_MAX_BYTES = 1024 * 1024;
-/** Prefix of everything that is not finished. */
+/** Name prefixes of everything that is not finished. */
 const BUILDING = '.building-';
 const SWITCHING = '.current-';
-/** A generation's number has at most nine digits, so that whatever holds it holds it exactly. */
+/** A generation's number has at most nine digits, so that every number type can hold it exactly. */
 export const GENERATION_NAME = /^[1-9][0-9]{0,8}$/;
 export const GENERATION_MAX = LIMITS.generationNumber.value;
 
-/** What refresh recorded beside an index when it was built. */
+/** The record that a refresh stores beside an index. */
 export interface GenerationReport {
   readonly format: 'pagegate-generation/1';
   readonly generation: number;
@@ -51,7 +51,7 @@ export interface GenerationReport {
   readonly build: unknown;
 }
 
-/** What the build of a generation left out, by reason. */
+/** Returns the numbers of rejects of a generation's build, by reason. */
 export function rejectsOf({ build }: Pick<GenerationReport, 'build'>): Readonly<Record<string, number>> {
   const { rejects } = (build ?? {}) as { rejects?: unknown };
   return typeof rejects === 'object' && rejects !== null ? (rejects as Record<string, number>) : {};
@@ -62,7 +62,7 @@ export interface Generation {
   readonly directory: string;
   readonly indexFile: string;
   readonly current: boolean;
-  /** Undefined where the report is missing or unreadable: such a generation cannot be activated. */
+  /** Undefined if the report is missing or unreadable. Such a generation cannot be activated. */
   readonly report: GenerationReport | undefined;
 }
 
@@ -73,9 +73,9 @@ export const buildingDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, `${BUILDING}${generation}`);
 
 /**
- * Number of the generation that `current` names; undefined where there is none.
+ * Returns the number of the generation to which `current` points; undefined if there is no link.
  *
- * @throws PagegateError store_damaged for any other target
+ * @throws PagegateError store_damaged for any other target, store_unavailable
  */
 export function currentGeneration(store: string): number | undefined {
   let target: string;
@@ -125,7 +125,7 @@ function entries(directory: string): string[] {
   }
 }
 
-/** All complete generations, oldest first. */
+/** Returns all complete generations, oldest first. */
 export function listGenerations(store: string): Generation[] {
   const current = currentGeneration(store);
   return entries(join(store, GENERATIONS))
@@ -145,7 +145,7 @@ export function listGenerations(store: string): Generation[] {
 }
 
 /**
- * The generation with this number.
+ * Returns the generation with a number.
  *
  * @throws PagegateError generation_missing
  */
@@ -157,28 +157,28 @@ export function findGeneration(store: string, generation: number): Generation {
   throw new PagegateError('generation_missing', `Generation ${generation} is not kept; kept: ${known || 'none'}.`);
 }
 
-/** Paths that an interrupted refresh or switch left behind. */
+/** Returns paths that an interrupted refresh or switch has left behind. */
 export function listLitter(store: string): string[] {
   const unfinished = entries(join(store, GENERATIONS)).filter((name) => name.startsWith(BUILDING));
   const links = entries(store).filter((name) => name.startsWith(SWITCHING) || name.endsWith('.tmp'));
   return [...unfinished.map((name) => join(store, GENERATIONS, name)), ...links.map((name) => join(store, name))];
 }
 
-/** Removes what interrupted runs left; the caller holds the store's lock. Returns the removed paths. */
+/** Removes what interrupted runs have left behind. The caller must hold the store's lock. Returns the removed paths. */
 export async function removeLitter(store: string): Promise<string[]> {
   const litter = listLitter(store);
   for (const path of litter) await rm(path, { recursive: true, force: true });
   return litter;
 }
 
-/** Gives a finished build its number; from this moment it exists. */
+/** Renames a finished build to its number. From then on, the generation exists. */
 export function commitGeneration(store: string, generation: number): void {
   const building = buildingDirectory(store, generation);
   syncPath(building);
   renameDurable(building, generationDirectory(store, generation));
 }
 
-/** Points `current` to a generation, atomically: a reader sees the old one or the new one, never none. */
+/** Points `current` to a generation, atomically: a reader always sees either the old one or the new one. */
 export async function switchCurrent(store: string, generation: number): Promise<void> {
   const link = currentLink(store);
   const existing = lstatSync(link, { throwIfNoEntry: false });

@@ -1,4 +1,4 @@
-/** Manifests whose generation an operator rolled back: a timer must not bring them again. */
+/** Marks manifests whose generation an operator rolled back, so that a refresh by timer does not activate them again. */
 import { join } from 'node:path';
 import { PagegateError } from '../errors.ts';
 import { parseDocument } from '../json/strict-json.ts';
@@ -9,7 +9,7 @@ import { GENERATION_MAX, STORE_FILE } from './store.ts';
 
 export interface WithdrawnManifest {
   readonly manifestSha256: string;
-  /** Marks of earlier versions have none. */
+  /** Absent in marks of earlier versions. */
   readonly dataset?: string;
   readonly generation: number;
   readonly revision: number;
@@ -17,13 +17,13 @@ export interface WithdrawnManifest {
   readonly withdrawnAt: string;
 }
 
-/** What tells which of two drops that were built here is the older one. */
+/** The fields that decide which of two drops built here is the older one. */
 type Age = Pick<WithdrawnManifest, 'dataset' | 'generation' | 'revision'>;
 
-/** Older marks are forgotten: the revision check covers them. */
+/** The most marks that are kept. Older ones are dropped: the revision check covers them. */
 const MARKS_MAX = LIMITS.withdrawnDrops.value;
 const FILE_MAX_BYTES = 1024 * 1024;
-/** Where the marks of a store lie. */
+/** The file with the marks of a store. */
 export const withdrawnFile = (store: string): string => join(store, 'withdrawn.json');
 
 function isMark(value: unknown): value is WithdrawnManifest {
@@ -41,10 +41,10 @@ function isMark(value: unknown): value is WithdrawnManifest {
 }
 
 /**
- * The marks, oldest first; none where there is no file.
+ * Reads the marks, oldest first; none if there is no file.
  *
- * @throws PagegateError store_damaged where there is one that holds something else: a timer would bring back what somebody
- *   rolled back; store_unavailable where it cannot be read
+ * @throws PagegateError store_damaged if the file holds something else: without the marks, a timer would reactivate what was rolled back;
+ *   store_unavailable if it cannot be read
  */
 export function readWithdrawn(store: string): WithdrawnManifest[] {
   const file = withdrawnFile(store);
@@ -61,8 +61,8 @@ function writeWithdrawn(store: string, marks: readonly WithdrawnManifest[]): voi
 }
 
 /**
- * Whether one is older than another. A drop of an earlier revision that is built again gets a higher number, so the revision counts first;
- * revisions of two data sets cannot be compared.
+ * Whether one is older than another. Revisions are compared first, because a drop of an earlier revision that is built again gets a higher
+ * generation number. Revisions of different datasets cannot be compared.
  */
 export function isOlder(one: Age, other: Age): boolean {
   if (one.dataset === other.dataset && one.revision !== other.revision) return one.revision < other.revision;
@@ -76,8 +76,8 @@ export function withdraw(store: string, mark: WithdrawnManifest): void {
 }
 
 /**
- * Marks what is served as rolled back where what takes its place is older. To be called before the switch: a refresh by timer between the
- * two steps would undo it.
+ * Marks the served manifest as rolled back if an older one is about to replace it. Call it before the switch: a refresh by timer between the
+ * two steps would otherwise undo the switch.
  */
 export function withdrawForOlder(
   store: string,
@@ -90,7 +90,7 @@ export function withdrawForOlder(
   withdraw(store, { manifestSha256, ...(dataset === undefined ? {} : { dataset }), generation, revision, withdrawnAt });
 }
 
-/** Takes the mark away: the operator activated the generation again. */
+/** Removes the mark of a manifest, because the operator has activated its generation again. */
 export function reinstate(store: string, manifestSha256: string): void {
   const marks = readWithdrawn(store);
   const rest = marks.filter((one) => one.manifestSha256 !== manifestSha256);

@@ -1,4 +1,4 @@
-/** Agent register files against the schema: every finding points at the file, the line, the entry and the field. */
+/** Validates agent register files against their schema. Each finding names file, line, entry and field. */
 import { readFileSync } from 'node:fs';
 import { type ErrorObject, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -13,22 +13,22 @@ const SCHEMA = JSON.parse(
 const FIELDS = Object.keys(SCHEMA.properties);
 const EXCEPTION_FIELDS = Object.keys(SCHEMA.properties.exceptions.items.properties);
 
-/** One finding. An error makes the file invalid; a warning is something the schema allows and a person should look at. */
+/** One finding. An error makes the file invalid. A warning is about something that the schema allows but a person should check. */
 export interface RegisterFinding {
   readonly severity: 'error' | 'warning';
   readonly file: string;
   /** From 1. */
   readonly line: number;
-  /** Which entry of the file, from 1; absent where the file as a whole is meant. */
+  /** Number of the entry in the file, from 1; absent if the finding is about the whole file. */
   readonly entry?: number;
-  /** The entry's agent_id, where it has one. */
+  /** The entry's agent_id, if it has one. */
   readonly agent_id?: string;
-  /** The field as a path, for example `exceptions[0].expires`; empty where the entry as a whole is meant. */
+  /** Path of the field, for example `exceptions[0].expires`; empty if the finding is about the whole entry. */
   readonly field: string;
   readonly message: string;
 }
 
-/** The outcome for a set of files. */
+/** The result for a set of files. */
 export interface RegisterReport {
   readonly valid: boolean;
   readonly files: number;
@@ -49,12 +49,12 @@ interface Entry {
 
 type Report = (finding: RegisterFinding) => void;
 
-/** The bytes of a register file within the size limit; `-` is standard input. @throws PagegateError register_unreadable */
+/** Reads a register file, up to the size limit; `-` is standard input. @throws PagegateError register_unreadable */
 export function readRegisterFile(path: string): Uint8Array {
   return readSmallFile(path, { code: 'register_unreadable', maxBytes: LIMITS.registerBytes.value, stdin: true });
 }
 
-/** Collects the findings of several files, because an agent_id should be unique over all of them. */
+/** Collects the findings of several files, because an agent_id should be unique across all of them. */
 export class RegisterValidator {
   readonly #check = compileSchema();
   readonly #findings: RegisterFinding[] = [];
@@ -64,7 +64,7 @@ export class RegisterValidator {
   #errors = 0;
   #warnings = 0;
 
-  /** Validates the contents of one file: a JSON object, an array of them, or one object a line (NDJSON). */
+  /** Validates the content of one file: a JSON object, an array of objects, or one object per line (NDJSON). */
   add(file: string, contents: Uint8Array): void {
     this.#files += 1;
     const report: Report = (finding) => this.#note(finding);
@@ -161,7 +161,7 @@ function* entriesOf(file: string, contents: Uint8Array, report: Report): Generat
   }
 }
 
-/** NDJSON is recognized by its first line, which is a whole object while the text goes on after it. */
+/** Whether a text is NDJSON: its first line is a complete object, and more text follows. */
 function isLines(text: string): boolean {
   const start = text.trimStart();
   const end = start.indexOf('\n');
@@ -193,7 +193,7 @@ function agentId(value: unknown): string | undefined {
   return typeof id === 'string' ? id : undefined;
 }
 
-/** Where a finding points. A field that is missing has no line of its own: the line of what should hold it is given. */
+/** The location of a finding. A missing field has no line; the line of the object that should contain it is used. */
 function at(entry: Entry, pointer: string): Omit<RegisterFinding, 'severity' | 'message'> {
   const id = agentId(entry.value);
   let known = pointer;
@@ -207,7 +207,7 @@ function at(entry: Entry, pointer: string): Omit<RegisterFinding, 'severity' | '
   };
 }
 
-/** One finding for a field: `anyOf` and its branches, or a format and its pattern, say the same thing twice. */
+/** Keeps one problem per field: `anyOf` and its branches, or a format and its pattern, report the same problem twice. */
 function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
   const byField = new Map<string, ErrorObject>();
   for (const problem of problems) {
@@ -217,7 +217,7 @@ function distinct(problems: readonly ErrorObject[]): ErrorObject[] {
   return [...byField.values()];
 }
 
-/** Dates have a pattern beside their format, and some may be null. */
+/** The message for a schema problem. Dates need their own, because they have a pattern beside their format, and some may be null. */
 function findingOf(problem: ErrorObject): string {
   if (problem.schemaPath.includes('date'))
     return describeSchemaError({ ...problem, keyword: 'format', params: { format: 'date' } });
@@ -225,7 +225,7 @@ function findingOf(problem: ErrorObject): string {
   return describeSchemaError(problem);
 }
 
-/** What the schema cannot decide, but a person who keeps a register wants to know. */
+/** Warnings about what the schema cannot decide, but the maintainer of a register wants to know. */
 function* adviceFor(entry: Entry, value: Readonly<Record<string, unknown>>): Generator<RegisterFinding> {
   const { owner, credential_lifetime: lifetime, exceptions } = value;
   yield* unknownFields(entry, entry.pointer, value, FIELDS);

@@ -1,15 +1,15 @@
-/** The clients of a run that breaks a server: each asks on a connection of its own and counts what it reads. */
+/** Clients for runs that break a server. Each sends requests on its own connection and counts the answers. */
 import { connect } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { domainOf } from '../installation.ts';
 
-/** No answer may take longer, and no client goes on for longer without a connection. */
+/** The longest time that an answer may take, and that a client tries to connect. */
 const ANSWER_DEADLINE_MS = 30_000;
 
 const request = (key: string): string =>
   `GET /api/check?url=${domainOf(0)} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`;
 
-/** One request on a connection of its own; returns the status. */
+/** Sends one request on a new connection and returns the status. */
 export async function askOnce(port: number, key: string): Promise<number> {
   const client = new Client(port, key);
   await client.run(1);
@@ -19,19 +19,19 @@ export async function askOnce(port: number, key: string): Promise<number> {
 }
 
 export interface ClientOptions {
-  /** Between an answer and the next request, in milliseconds. */
+  /** Pause between an answer and the next request, in milliseconds. */
   readonly pauseMs?: number;
-  /** Called with each answer that was read whole, and when its request was sent, on the clock of `Date.now`. */
+  /** Called for each complete answer, with the time at which its request was sent, on the clock of `Date.now`. */
   readonly onAnswer?: (status: number, sentMs: number) => void;
 }
 
-/** A connection that asks again and again, reconnects when it is cut, and keeps count. */
+/** Sends requests one after the other, reconnects if the connection is cut, and counts. */
 export class Client {
-  /** Answers read whole, by status; 0 counts those that did not come in time. */
+  /** Numbers of complete answers, by status; 0 counts those that did not come in time. */
   readonly statuses = new Map<number, number>();
-  /** `quota_remaining` of every 200 that was read. */
+  /** `quota_remaining` of every 200. */
   readonly remaining: number[] = [];
-  /** Requests sent whose answer never came whole. */
+  /** Number of requests without a complete answer. */
   unanswered = 0;
   #isStopped = false;
   readonly port: number;
@@ -48,26 +48,26 @@ export class Client {
     return this.statuses.get(status) ?? 0;
   }
 
-  /** Ends after the request that is under way. */
+  /** Ends after the request in flight. */
   stop(): void {
     this.#isStopped = true;
   }
 
-  /** Asks until stopped, or so many times; gives up where it finds no server. */
+  /** Sends requests until stopped, or `times` requests. Gives up if it finds no server for too long. */
   async run(times = Number.POSITIVE_INFINITY): Promise<void> {
     let left = times;
-    let askedMs = performance.now();
+    let lastSentMs = performance.now();
     while (left > 0 && !this.#isStopped) {
       const sent = await this.#connection(left);
       if (times === 1) return;
       left -= sent;
-      if (sent > 0) askedMs = performance.now();
-      else if (performance.now() - askedMs > ANSWER_DEADLINE_MS) return;
+      if (sent > 0) lastSentMs = performance.now();
+      else if (performance.now() - lastSentMs > ANSWER_DEADLINE_MS) return;
       if (left > 0 && !this.#isStopped) await sleep(10);
     }
   }
 
-  /** One connection, until it is cut, stopped or through; returns how many requests it sent. */
+  /** Uses one connection until it is cut, stopped or has sent `times` requests. Returns how many it has sent. */
   #connection(times: number): Promise<number> {
     return new Promise((resolve) => {
       let sent = 0;

@@ -1,4 +1,4 @@
-/** Versions of the program side by side, with a link to the one in use, as an operator unpacks and switches them; broken ones, too. */
+/** Creates versions of the program side by side, with a link to the one in use, as an operator unpacks and switches them. Some are broken. */
 import { cpSync, mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -6,16 +6,16 @@ import { fillDistribution } from '../dist/make-dist.ts';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** What is wrong with a version: a file of it, and what becomes of a place in it. */
+/** A defect of a version: in one of its files, the text `from` is replaced by `to`. */
 export interface DistributionFault {
   readonly file: string;
   readonly from: string;
   readonly to: string;
-  /** In what the running server says of it: one that is refused for anything else has not come to its fault. */
+  /** A part of the message with which the running server refuses it. A version that is refused for another reason has not reached its defect. */
   readonly refusal: string;
-  /** It is given up only when its time is over. */
+  /** The running server gives it up only after the timeout. */
   readonly hangs?: true;
-  /** Workers that die cut their connections: nothing else may cost a client its answer. */
+  /** Its workers die and cut their connections. No other fault may cost a client its answer. */
   readonly cutsConnections?: true;
 }
 
@@ -89,23 +89,23 @@ export const DISTRIBUTION_FAULTS: Readonly<Record<string, DistributionFault>> = 
   },
 };
 
-/** A place with versions. */
+/** A folder with several versions of the program. */
 export class Distributions {
   readonly #folder: string;
   readonly #packed: boolean;
 
-  /** @param packed makes whole distributions as `make dist` packs them; otherwise they share data and packages with this checkout. */
+  /** @param packed creates complete distributions, as `make dist` packs them; otherwise versions share data and packages with this checkout. */
   constructor(folder: string, packed: boolean) {
     this.#folder = folder;
     this.#packed = packed;
   }
 
-  /** The program in use. */
+  /** The path of the program in use. */
   get program(): string {
     return join(this.#folder, 'pagegate/pagegate');
   }
 
-  /** Makes a version of the program in this checkout, with a number of its own and a fault, if any. */
+  /** Creates a version from this checkout, with its own version number and, if given, a fault. */
   async make(version: string, fault?: DistributionFault): Promise<void> {
     const home = join(this.#folder, `pagegate-${version}`);
     mkdirSync(home, { recursive: true });
@@ -124,7 +124,7 @@ export class Distributions {
     writeFileSync(join(home, fault.file), text.replace(fault.from, fault.to));
   }
 
-  /** Makes a version the one in use. */
+  /** Switches to a version. */
   use(version: string): void {
     const link = join(this.#folder, 'pagegate');
     symlinkSync(`pagegate-${version}`, `${link}.new`);

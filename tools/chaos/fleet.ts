@@ -1,10 +1,10 @@
 /**
- * `make chaos-fleet`: three nodes share a ledger in PostgreSQL with a synchronous standby, over lines that are cut, delayed and half open;
- * their clocks are up to an hour wrong. Each round loads all nodes, does one thing to the fleet, and counts: every 200 that a client has
- * read is charged; what is charged beyond that is at most what was in flight; no more than the limit is served.
+ * `make chaos-fleet`: three nodes share a ledger in PostgreSQL with a synchronous standby. Their network connections are cut, delayed and half
+ * open, and their clocks are up to an hour wrong. Each round loads all nodes, causes one fault, and checks the counts: every 200 that a client
+ * has read is charged; what is charged beyond that is at most what was in flight; no more than the limit is served.
  *
- * Only two faults excuse anything, and by an exact count: a node that is gone for good takes with it what it had not told, and a database
- * that forgets commits (asynchronous replication) may sell again what was granted meanwhile and no returning node knows.
+ * Only two faults allow deviations, and an exact number of them. A node that is lost for good takes with it what it had not reported. A
+ * database that loses commits (asynchronous replication) may grant again what it had granted and no returning node knows.
  */
 import { readOptions, refuse, wholeNumber } from '../options.ts';
 import { Random } from '../random.ts';
@@ -18,7 +18,7 @@ Faults: ${Object.keys(FLEET_FAULTS).join(' · ')}`;
 export interface FleetChaosOptions {
   readonly rounds: number;
   readonly seed: number;
-  /** Only this one, in each round. */
+  /** Causes only this fault, in each round. */
   readonly fault?: string;
   readonly onStart?: (round: number, fault: string) => void;
   readonly onRound?: (round: number, report: RoundReport, seconds: number) => void;
@@ -29,22 +29,22 @@ export interface FleetChaosReport {
   readonly rounds: number;
   readonly seconds: number;
   readonly faults: Readonly<Record<string, number>>;
-  /** Rounds in which the quota was used to its end. */
+  /** Number of rounds in which the whole quota was used. */
   readonly drained: number;
-  /** Answers 200 that clients have read. */
+  /** Number of 200 answers that clients have read. */
   readonly read: number;
   readonly charged: number;
-  /** Requests that were cut. */
+  /** Number of requests that were cut. */
   readonly unanswered: number;
-  /** Answers 503, which charge nothing. */
+  /** Number of 503 answers, which charge nothing. */
   readonly unavailable: number;
-  /** Lookups served beyond limits; more than 0 only where the database forgot commits and a node was lost. */
+  /** Lookups served beyond limits; more than 0 only if the database lost commits and a node was lost. */
   readonly oversold: number;
-  /** In words; empty when all is well. */
+  /** Descriptions of what went wrong. */
   readonly failures: readonly string[];
 }
 
-/** Each fault once before any comes again, in an order of the seed. */
+/** Yields faults endlessly, in random order, but each once before any is repeated. */
 function* faultsIn(random: Random): Generator<string> {
   for (;;) {
     const left = Object.keys(FLEET_FAULTS);
@@ -68,7 +68,7 @@ export async function runFleetChaos(options: FleetChaosOptions): Promise<FleetCh
       const report = await runRound(fleet, random, `round-${round}`, fault).catch((error: Error) => {
         failures.push(`round ${round}, ${fault}: ${error.stack}`);
       });
-      // What the next round would begin with is not known.
+      // After an error the state of the fleet is unknown, so there is no next round.
       if (report === undefined) break;
       reports.push(report);
       failures.push(...report.failures.map((failure) => `round ${round}, ${fault}: ${failure}`));

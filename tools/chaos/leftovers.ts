@@ -1,20 +1,20 @@
-/** The processes of a run, as the kernel lists them; and that nothing of a run stays, however it ends. */
+/** Lists processes, and makes sure that a run leaves nothing behind, however it ends. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 
-/** In the environment of every process that this one starts, and that they start: a server's workers have nothing else in common. */
+/** A variable in the environment of all descendants of this process, by which they are found. A server's workers have nothing else in common. */
 const MARK = 'CHAOS_RUN';
 const run = `${process.pid}-${Date.now()}`;
-/** Killing a process takes the kernel a moment, and one that is being killed may have started another. */
+/** Killing is repeated, because it takes the kernel a moment, and a process that is being killed may have started another. */
 const ROUNDS = 500;
 const ROUND_MS = 10;
 const directories: string[] = [];
-const endings: (() => void)[] = [];
+const cleanups: (() => void)[] = [];
 
 const read = (path: string): string => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
-    // It ended between the listing and the reading, or is somebody else's.
+    // The process has ended since it was listed, or belongs to another user.
     return '';
   }
 };
@@ -25,26 +25,26 @@ export function childrenOf(pid: number): number[] {
   try {
     tasks = readdirSync(`/proc/${pid}/task`);
   } catch {
-    // A process that has ended has none.
+    // A process that has ended has no children.
   }
   return tasks.flatMap((task) => read(`/proc/${pid}/task/${task}/children`).split(' ').filter(Boolean).map(Number));
 }
 
-/** A process and all that it has started. */
+/** The ids of a process and all its descendants. */
 export const processTree = (pid: number): number[] => [pid, ...childrenOf(pid).flatMap(processTree)];
 
 /** The command line of a process; empty once it has ended. */
 export const commandOf = (pid: number): string => read(`/proc/${pid}/cmdline`).replaceAll('\0', ' ');
 
-/** Memory of processes in megabytes; what several of them share is counted once. One that has ended has none. */
+/** Memory of processes in megabytes. Memory that several of them share is counted once. A process that has ended counts as 0. */
 export function memoryMb(pids: readonly number[]): number {
   const sizesKb = pids.map((pid) => Number(/^Pss:\s+(\d+)/m.exec(read(`/proc/${pid}/smaps_rollup`))?.[1] ?? 0));
   return Math.round(sizesKb.reduce((sum, size) => sum + size, 0) / 1_024);
 }
 
-/** Kills what is left of the run and removes its directories. Waits without the event loop, for which there is no time any more. */
+/** Kills what is left of the run and removes its directories. Synchronous, because the event loop does not run any more at exit. */
 function cleanUp(): void {
-  for (const end of endings) end();
+  for (const cleanup of cleanups) cleanup();
   const isOurs = (pid: number): boolean =>
     pid !== process.pid && read(`/proc/${pid}/environ`).split('\0').includes(`${MARK}=${run}`);
   const clock = new Int32Array(new SharedArrayBuffer(4));
@@ -57,7 +57,7 @@ function cleanUp(): void {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It was faster.
+        // The process has ended by itself.
       }
     }
     Atomics.wait(clock, 0, 0, ROUND_MS);
@@ -66,21 +66,21 @@ function cleanUp(): void {
 }
 
 /**
- * When this process ends, by an error, Ctrl-C or a signal too, the processes that it has started since are killed, stopped and
- * orphaned ones as well, and the directory is removed. Only its own SIGKILL leaves them.
+ * Registers a cleanup for the end of this process, also by an error, Ctrl-C or a signal: all processes that it has started since, including
+ * stopped and orphaned ones, are killed, and the directory is removed. Only after a SIGKILL of this process they stay.
  *
- * @param end does what has to be done before that, in the same turn.
+ * @param cleanup called before that; it must be synchronous.
  */
-export function leaveNothing(directory: string, end?: () => void): void {
+export function leaveNothing(directory: string, cleanup?: () => void): void {
   directories.push(directory);
-  if (end !== undefined) endings.push(end);
+  if (cleanup !== undefined) cleanups.push(cleanup);
   if (directories.length > 1) return;
   process.env[MARK] = run;
   process.once('exit', cleanUp);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.once(signal, () => {
       cleanUp();
-      // Without its listener, which is gone, the signal ends this process as ever.
+      // The listener is gone now, so the signal ends this process as usual.
       process.kill(process.pid, signal);
     });
   }

@@ -1,7 +1,7 @@
 /**
- * `make chaos`: processes of a real server are killed, stopped and starved at random moments under load, its disk is full or slow, and the
- * power is lost. Afterwards every 200 that a client has read must be charged. What is charged beyond that is at most the requests that
- * were in flight, and after a loss of power at most one block.
+ * `make chaos`: under load, processes of a real server are killed and stopped at random moments, its disk is full or slow, and the power is
+ * lost. Afterwards every 200 that a client has read must be charged. What is charged beyond that is at most the requests in flight, and after a
+ * loss of power at most one block.
  */
 import { execFileSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,7 +16,7 @@ import { ServedInstallation } from './served-installation.ts';
 
 const USAGE = 'Usage: node tools/chaos/metering.ts [--rounds 1000] [--oversell 1000] [--seed N]';
 
-/** What is done to the server in a round. */
+/** The faults that a round can cause. */
 export const METERING_FAULTS = [
   'kill worker',
   'kill ledger writer',
@@ -29,20 +29,20 @@ export const METERING_FAULTS = [
   'lose power',
 ] as const;
 type Fault = (typeof METERING_FAULTS)[number];
-/** Killing a process cuts its connections; nothing else may cost a client its answer. */
+/** Faults that kill processes with connections. No other fault may cost a client its answer. */
 const CUTS: ReadonlySet<Fault> = new Set(['kill worker', 'kill primary', 'kill all']);
 
-/** A full disk is noticed when what is reserved is spent. */
+/** Clients notice a full disk only when the reserved lookups are spent. */
 const NOTICED_DEADLINE_MS = 30_000;
 const SERVED_DEADLINE_MS = 60_000;
-/** Ways to lose the power that are tried at one moment. */
+/** Number of ways to lose the power that are tried in a round. */
 const POWER_LOSSES = 4;
 const LIMIT = 1_000_000_000;
-/** Clients that ask at once. */
+/** Number of concurrent clients. */
 const CONNECTIONS = 8;
-/** What accounts have that are asked for more. */
+/** The limit of accounts that get more requests than that. */
 const UNITS = 1_000;
-/** No account is charged faster here, in lookups a second. */
+/** An upper bound of the rate of an account in this run, in lookups per second. */
 const RATE_MAX = 100_000;
 
 export interface MeteringChaosOptions {
@@ -55,22 +55,24 @@ export interface MeteringChaosReport {
   readonly seed: number;
   readonly rounds: number;
   readonly faults: Readonly<Record<string, number>>;
-  /** Answers 200 that clients have read. */
+  /** Number of 200 answers that clients have read. */
   readonly read: number;
   readonly charged: number;
-  /** The most that one round charged without being read, and the bound it must keep. */
+  /** The most lookups that one round charged beyond what was read. */
   readonly worstSurplus: number;
+  /** The upper bound for {@link worstSurplus}. */
   readonly bound: number;
-  /** Losses of power, and the most that one has charged beyond what was read. */
+  /** Number of losses of power. */
   readonly powerLosses: number;
+  /** The most lookups that one loss of power charged beyond what was read. */
   readonly worstPowerSurplus: number;
-  /** Answers 503, which charge nothing. */
+  /** Number of 503 answers, which charge nothing. */
   readonly unavailable: number;
-  /** In words; empty when all is well. */
+  /** Descriptions of what went wrong. */
   readonly failures: readonly string[];
 }
 
-/** Kills a process and waits until it is gone: who looks afterwards must not take it for its successor. */
+/** Kills a process and waits until it is gone, so that it cannot be mistaken for its successor afterwards. */
 async function kill(pid: number): Promise<void> {
   process.kill(pid, 'SIGKILL');
   while (commandOf(pid) !== '') await sleep(1);
@@ -85,19 +87,19 @@ async function pause(pid: number, forMs: number): Promise<void> {
 interface Scene {
   readonly installation: ServedInstallation;
   readonly random: Random;
-  /** A key to ask with until the server is whole again. */
+  /** The key for requests that check whether the server has recovered. */
   readonly key: string;
-  /** The account that is asked for in this round. */
+  /** The account that is charged in this round. */
   readonly account: string;
   /** Whether a client has been refused by now. */
   readonly isRefused: () => boolean;
-  /** Answers that clients have read by now. */
+  /** Number of 200 answers that clients have read by now. */
   readonly read: () => number;
   readonly onPowerLoss: (surplus: number) => void;
 }
 
-/** Does it, and waits until the server is whole again. Throws when there is nobody to do it to. */
-async function act(fault: Fault, scene: Scene): Promise<void> {
+/** Causes a fault, and waits until the server has recovered. @throws Error if there is no process for the fault */
+async function causeFault(fault: Fault, scene: Scene): Promise<void> {
   const { installation, random, key, isRefused } = scene;
   const { workers, ledgerWriter, primary } = installation;
   const pid = fault.endsWith('worker')
@@ -105,7 +107,7 @@ async function act(fault: Fault, scene: Scene): Promise<void> {
     : fault.endsWith('primary')
       ? primary
       : ledgerWriter;
-  // Signals to process 0 would go to ourselves and our parents.
+  // A signal to process id 0 would reach this process and its process group.
   if (!pid) throw new Error(`There is no process to ${fault}.`);
   if (fault === 'kill worker' || fault === 'kill ledger writer') await kill(pid);
   else if (fault === 'kill primary' || fault === 'kill all') {
@@ -118,7 +120,7 @@ async function act(fault: Fault, scene: Scene): Promise<void> {
   else if (fault === 'slow disk') await slowDown(installation.ledgerFile, random);
   else if (fault === 'lose power') await losePower(pid, scene);
   else {
-    // Any write beyond the first page of a file fails, as on a full disk; only the soft limit, so that it can be lifted.
+    // Makes every write beyond the first page of a file fail, as on a full disk. Only the soft limit is set, so that it can be removed again.
     execFileSync('prlimit', ['--pid', String(pid), '--fsize=4096:']);
     await sleep(200 + random.below(500));
     const deadline = Date.now() + NOTICED_DEADLINE_MS;
@@ -128,7 +130,7 @@ async function act(fault: Fault, scene: Scene): Promise<void> {
   await installation.recovered(key);
 }
 
-/** Each commit takes as long as somebody else holds the ledger's lock. */
+/** Makes commits slow: another connection holds the ledger's lock again and again. */
 async function slowDown(file: string, random: Random): Promise<void> {
   const other = openDatabase(file, { mustExist: true });
   try {
@@ -143,13 +145,13 @@ async function slowDown(file: string, random: Random): Promise<void> {
   }
 }
 
-/** Loses the power at one moment, in several ways, in copies of the ledger: the server itself goes on. */
+/** Simulates several ways to lose the power at one moment, in copies of the ledger. The server itself continues. */
 async function losePower(pid: number, { installation, random, account, read, onPowerLoss }: Scene): Promise<void> {
   process.kill(pid, 'SIGSTOP');
   try {
     await sleep(random.below(100));
     const snapshot = takeSnapshot(installation.ledgerFile);
-    // What is spent while the ledger writer stands still was reserved before.
+    // Whatever is spent while the ledger writer is stopped was reserved before.
     const answered = read();
     const spent = await installation.used(account);
     for (let i = 0; i < POWER_LOSSES; i += 1) {
@@ -169,7 +171,7 @@ async function losePower(pid: number, { installation, random, account, read, onP
   }
 }
 
-/** Rounds of load with one fault each. Every round is counted on its own account. */
+/** Runs rounds of load with one fault each. Each round is counted on its own account. */
 export async function runMeteringChaos(options: MeteringChaosOptions): Promise<MeteringChaosReport> {
   const random = new Random(options.seed);
   const installation = await ServedInstallation.create({ workers: 2 });
@@ -185,7 +187,7 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
     await installation.start();
     await installation.recovered(probe);
     for (let round = 0; round < options.rounds; round += 1) {
-      // The first rounds do each fault once, so that a short run has seen them all.
+      // The first rounds cause each fault once, so that a short run covers all of them.
       const fault = METERING_FAULTS[round < METERING_FAULTS.length ? round : random.below(METERING_FAULTS.length)]!;
       const name = `round-${round}`;
       const key = await installation.createAccount(name, LIMIT);
@@ -195,11 +197,11 @@ export async function runMeteringChaos(options: MeteringChaosOptions): Promise<M
         const isRefused = (): boolean => clients.some((client) => client.count(503) > 0);
         const readSoFar = (): number => clients.reduce((total, client) => total + client.count(200), 0);
         await sleep(50 + random.below(250));
-        // A busy machine serves later. Before that, nothing says whether the account's creation was published.
+        // On a busy machine the first answer comes later. Only then it is certain that the account's creation was published.
         for (const deadline = Date.now() + SERVED_DEADLINE_MS; readSoFar() === 0 && Date.now() < deadline; )
           await sleep(5);
         const scene = { installation, random, key: probe, account: name, isRefused, read: readSoFar, onPowerLoss };
-        await act(fault, scene);
+        await causeFault(fault, scene);
         await sleep(20 + random.below(100));
       } catch (error) {
         failures.push(`round ${round}, ${fault}: ${(error as Error).message}`);
@@ -245,7 +247,7 @@ export interface OversellReport {
   readonly failures: readonly string[];
 }
 
-/** More requests than units over eight connections and two workers: exactly the units are served, each once. */
+/** Sends more requests than an account's limit over eight connections and two workers: exactly the limit must be served, each unit once. */
 export async function runOversell(times: number): Promise<OversellReport> {
   const installation = await ServedInstallation.create({ workers: 2 });
   const failures: string[] = [];

@@ -1,7 +1,6 @@
 /**
- * A loss of power, imitated: what a disk may hold after it is a copy of the ledger in which the write-ahead log is cut or garbled
- * anywhere after the last commit that the ledger writer has published, a checkpoint has come half through, and the shared counters are
- * gone, or were written before.
+ * Simulates a loss of power. The disk afterwards is simulated by a copy of the ledger: the write-ahead log is truncated or corrupted
+ * anywhere after the last commit that the ledger writer has published, a checkpoint may be half done, and the shared counters are gone or stale.
  */
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +12,7 @@ import { readIdentity } from '../../src/ledger/store/identity.ts';
 import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import type { Random } from '../random.ts';
 
-/** The write-ahead log's header and the one before each of its pages, in bytes (sqlite.org/fileformat2.html, 4.1). */
+/** Sizes of the write-ahead log's header and of the header before each page (sqlite.org/fileformat2.html, 4.1). */
 const LOG_HEADER_BYTES = 32;
 const FRAME_HEADER_BYTES = 24;
 
@@ -25,14 +24,14 @@ interface Frame {
   readonly end: number;
 }
 
-/** The frames of a log that belong to its present run. */
+/** Returns the valid frames of a log: those with the salt of its header. */
 function framesOf(log: Buffer): Frame[] {
   if (log.length < LOG_HEADER_BYTES) return [];
   const pageSize = log.readUInt32BE(8);
   const frames: Frame[] = [];
   for (let start = LOG_HEADER_BYTES; start + FRAME_HEADER_BYTES + pageSize <= log.length; ) {
-    const isOfRun = log.subarray(start + 8, start + 16).equals(log.subarray(16, 24));
-    if (!isOfRun) break;
+    const hasSalt = log.subarray(start + 8, start + 16).equals(log.subarray(16, 24));
+    if (!hasSalt) break;
     const end = start + FRAME_HEADER_BYTES + pageSize;
     frames.push({ page: log.readUInt32BE(start), isCommit: log.readUInt32BE(start + 4) !== 0, start, end });
     start = end;
@@ -40,13 +39,13 @@ function framesOf(log: Buffer): Frame[] {
   return frames;
 }
 
-/** The files of a ledger at one moment, while its ledger writer stands still. */
+/** The files of a ledger at one moment, while its ledger writer is stopped. */
 export interface Snapshot {
   readonly ledgerId: string;
   readonly file: Buffer;
   readonly log: Buffer;
   readonly counters: Buffer | undefined;
-  /** The commit that the ledger writer has published last. */
+  /** Number of the last commit that the ledger writer has published. */
   readonly published: number;
 }
 
@@ -62,7 +61,7 @@ export function takeSnapshot(ledgerFile: string): Snapshot {
   };
 }
 
-/** Writes a ledger with a log of so many bytes; returns its latest commit. */
+/** Writes a ledger with the first `logSize` bytes of its log. Returns the number of its latest commit. */
 function commitsWith({ file, log }: Snapshot, folder: string, logSize: number): number {
   const path = join(folder, 'probe.sqlite');
   for (const end of ['', '-wal', '-shm']) rmSync(`${path}${end}`, { force: true });
@@ -76,7 +75,7 @@ function commitsWith({ file, log }: Snapshot, folder: string, logSize: number): 
   }
 }
 
-/** Where in the log the published commit ends. @throws Error where a commit was published that the files do not hold */
+/** Returns the offset in the log at which the published commit ends. @throws Error if the files do not have the published commit */
 function publishedEnd(snapshot: Snapshot, folder: string): number {
   const ends = [0, ...framesOf(snapshot.log).flatMap(({ isCommit, end }) => (isCommit ? [end] : []))];
   let [low, high] = [0, ends.length - 1];
@@ -90,7 +89,7 @@ function publishedEnd(snapshot: Snapshot, folder: string): number {
   return ends[low]!;
 }
 
-/** What the disk holds after one of the ways in which the power may be lost. */
+/** Returns the files after one of the ways in which the power may be lost. The first `kept` bytes of the log stay intact. */
 function lose(snapshot: Snapshot, kept: number, random: Random): { readonly file: Buffer; readonly log: Buffer } {
   const file = Buffer.from(snapshot.file);
   let log = Buffer.from(snapshot.log);
@@ -99,7 +98,7 @@ function lose(snapshot: Snapshot, kept: number, random: Random): { readonly file
   if (fate === 0) log = log.subarray(0, kept + random.below(rest + 1));
   else if (fate === 1) for (let i = 0; i < 64 && rest > 0; i += 1) log[kept + random.below(rest)] = random.below(256);
   if (random.below(2) === 0) return { file, log };
-  // A checkpoint that came half through, with a page that was written in half.
+  // Simulate a checkpoint that is half done, with pages of which only a half was written.
   const frames = framesOf(snapshot.log).filter(({ end }) => end <= kept);
   for (const { page, start, end } of frames) {
     const size = end - start - FRAME_HEADER_BYTES;
@@ -110,22 +109,22 @@ function lose(snapshot: Snapshot, kept: number, random: Random): { readonly file
   return { file, log };
 }
 
-/** Puts counters beside the copy that must not be believed: none, older ones, or those of another boot. */
+/** Gives the copy counters that must not be trusted: none, older ones, or those of another boot. */
 function putCounters(file: string, { ledgerId, counters }: Snapshot, random: Random): void {
   const fate = random.below(3);
   const [path = ''] = countersPaths(file, ledgerId);
   if (fate === 1 && counters !== undefined) writeFileSync(path, counters, { mode: 0o600 });
   if (fate !== 2) return;
-  const anew = createCounters(file, ledgerId);
-  anew.counters.reset(1, { cycle: 0, limit: 1_000_000_000, reserved: 1, left: 1 });
-  anew.close();
+  const created = createCounters(file, ledgerId);
+  created.counters.reset(1, { cycle: 0, limit: 1_000_000_000, reserved: 1, left: 1 });
+  created.close();
   const bytes = readFileSync(path);
   // The boot id comes after the ledger's.
   bytes[24]! ^= 1;
   writeFileSync(path, bytes);
 }
 
-/** Recovers a ledger after a loss of power, and hands it to `inspect`; nothing of it stays. */
+/** Recovers a copy of the ledger after a loss of power, passes it to `inspect`, and removes it. */
 export async function afterPowerLoss<T>(
   snapshot: Snapshot,
   folder: string,

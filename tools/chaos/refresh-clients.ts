@@ -1,4 +1,4 @@
-/** The clients of a run that refreshes: they ask without a pause, plainly or over TLS, and believe nothing. */
+/** The clients of a run with refreshes: they send requests without a pause, over HTTP or HTTPS, and check every answer. */
 import http from 'node:http';
 import https from 'node:https';
 import { freePort } from '../free-port.ts';
@@ -6,7 +6,7 @@ import { activate, domainOf, type Installation, pageOf } from '../installation.t
 import { leaveNothing } from './leftovers.ts';
 import { ServerProcess } from './server-process.ts';
 
-/** No answer may take longer. */
+/** The longest time that an answer may take. */
 const ANSWER_DEADLINE_MS = 30_000;
 
 interface Answer {
@@ -24,9 +24,9 @@ interface Body {
 export interface ClientsOptions {
   readonly port: number;
   readonly isTls: boolean;
-  /** Domains of the index. */
+  /** Number of domains in the index. */
   readonly domains: number;
-  /** Sent with each request; may be changed. */
+  /** The first API key; {@link RefreshClients.key} can be changed later. */
   readonly key: string;
 }
 
@@ -36,11 +36,11 @@ class RefreshClients {
   cut = 0;
   wrong = 0;
   readonly examples: string[] = [];
-  /** Sent with each request from now on. */
+  /** The API key of all requests from now on. */
   key: string;
-  /** Revisions that an answer may come from now. */
+  /** Revisions from which an answer may come now. */
   allowed: readonly number[] = [1];
-  /** While a worker is being killed, a connection may be lost. */
+  /** Whether connections may be cut now, because a worker is being killed. */
   cutsExpected = false;
   readonly port: number;
   readonly #domains: number;
@@ -58,7 +58,7 @@ class RefreshClients {
     this.#agent = isTls ? new https.Agent({ ...options, rejectUnauthorized: false }) : new http.Agent(options);
   }
 
-  /** So many clients ask until they are stopped. */
+  /** Runs `count` clients until they are stopped. */
   async run(count: number): Promise<void> {
     await Promise.all(Array.from({ length: count }, () => this.#loop()));
     this.#agent.destroy();
@@ -68,7 +68,7 @@ class RefreshClients {
     this.#running = false;
   }
 
-  /** Latencies in milliseconds since the last call. */
+  /** Returns the latencies since the previous call, in milliseconds. */
   takeLatencies(): number[] {
     const taken = this.#latencies;
     this.#latencies = [];
@@ -83,7 +83,7 @@ class RefreshClients {
       const before = this.allowed;
       const problem = await this.#askKind(turn % 4, before).catch((error: NodeJS.ErrnoException) => error);
       if (problem instanceof Error) {
-        // Only a connection's own errors have a code: half an answer and none in time are wrong at any moment.
+        // Only errors of the connection have a code. An incomplete answer, or none in time, is always wrong.
         if ((cutsExpected || this.cutsExpected) && problem.code !== undefined) this.cut += 1;
         else this.#note(`connection: ${problem.code ?? problem.message}`);
         continue;
@@ -98,7 +98,7 @@ class RefreshClients {
     if (this.examples.length < 20) this.examples.push(problem);
   }
 
-  /** Asks a question of one of four kinds; answers what is wrong with the answer, or nothing. */
+  /** Sends a request of one of four kinds. Returns a description of what is wrong with the answer, or an empty string. */
   async #askKind(kind: number, before: readonly number[]): Promise<string> {
     const domain = domainOf(Math.floor(Math.random() * this.#domains));
     const queries = [
@@ -137,7 +137,7 @@ class RefreshClients {
   }
 }
 
-/** The key that an account has now. */
+/** Returns the current API key of an account. */
 export async function readKey(place: Installation, account: string): Promise<string> {
   const { json, stderr } = await place.pagegate('key', 'show', account);
   if (json.key === undefined) throw new Error(`no key: ${stderr}`);
@@ -146,13 +146,13 @@ export async function readKey(place: Installation, account: string): Promise<str
 
 export interface Served {
   readonly server: ServerProcess;
-  /** With an account of its own; it does not ask yet. */
+  /** The clients, with their own account. They are not started yet. */
   readonly clients: RefreshClients;
-  /** How long the first refresh took. */
+  /** How long the first refresh took, in milliseconds. */
   readonly refreshMs: number;
 }
 
-/** Serves an installation's first revision to clients while a task runs, and removes it all afterwards. */
+/** Serves an installation's first revision while a task runs, and removes everything afterwards. */
 export async function withClients<T>(
   place: Installation,
   options: {

@@ -1,6 +1,6 @@
 /**
- * `make chaos-refresh`: refreshes of a served index are ended by SIGKILL at random moments while clients ask. The server must never
- * notice, each next refresh must succeed, and prune must leave no litter.
+ * `make chaos-refresh`: refreshes of a served index are killed at random moments while clients send requests. The server must not be affected,
+ * each next refresh must succeed, and prune must leave no litter.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ import { type Served, withClients } from './refresh-clients.ts';
 const USAGE = 'Usage: node tools/chaos/refresh.ts [--kills 100] [--seed 1] [--workers 2] [--domains 2000]';
 
 export interface RefreshChaosOptions {
-  /** Refreshes to end while they run. */
+  /** Number of refreshes to kill while they run. */
   readonly kills: number;
   readonly seed: number;
   readonly workers: number;
@@ -25,22 +25,23 @@ export interface RefreshChaosOptions {
 }
 
 export interface RefreshChaosReport {
-  /** Refreshes that were started to be ended; some were done before their moment came. */
+  /** Number of refreshes that were started to be killed; some ended before. */
   readonly rounds: number;
-  /** Refreshes that were still running when they were ended. */
+  /** Number of refreshes that were killed while they ran. */
   readonly killed: number;
-  /** How many of those had already switched. */
+  /** How many of these had already switched. */
   readonly killedAfterSwitch: number;
   readonly refreshMs: number;
   readonly requests: number;
-  /** Requests without the right answer from one of the two revisions in play; the first few in words. */
+  /** Number of requests without a correct answer from one of the two possible revisions. */
   readonly wrong: number;
+  /** Descriptions of the first of these. */
   readonly wrongExamples: readonly string[];
-  /** What else went wrong, in words; empty when all is well. */
+  /** Descriptions of what else went wrong. */
   readonly failures: readonly string[];
 }
 
-/** The revision of the generation that `current` names; throws where that is not a valid index. */
+/** Returns the revision of the current generation. @throws Error if it is not a valid index */
 function servedRevision(place: Installation): number {
   const index = openIndex(join(place.store, 'current/index.pgx'));
   try {
@@ -53,7 +54,7 @@ function servedRevision(place: Installation): number {
   }
 }
 
-/** Ends a refresh by SIGKILL; where it was faster, tells how long it took, in milliseconds. */
+/** Starts a refresh and kills it after a time. If it ends before, returns how long it took, in milliseconds. */
 async function killOne(place: Installation, drop: string, afterMs: number): Promise<number | 'killed'> {
   const startedMs = performance.now();
   const child = spawn(PAGEGATE, ['refresh', drop, '--config', place.configFile], { stdio: 'ignore' });
@@ -66,7 +67,7 @@ async function killOne(place: Installation, drop: string, afterMs: number): Prom
   return wasRunning && child.signalCode === 'SIGKILL' ? 'killed' : tookMs;
 }
 
-/** Runs the rounds. Throws where the run itself cannot be set up, or `current` is not a valid index. */
+/** Runs the rounds. @throws Error if the run cannot be set up, or if the current generation is not a valid index */
 export async function runRefreshChaos(options: RefreshChaosOptions): Promise<RefreshChaosReport> {
   const { domains, workers } = options;
   const place = createInstallation();

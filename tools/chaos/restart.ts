@@ -1,7 +1,7 @@
 /**
- * `make chaos-restart`: a real server under load is restarted and upgraded again and again. No request may be refused or lost, and every
- * lookup that was read is charged once. Versions that do not start, hang or die must not take over. The old or the new primary process is
- * killed at random moments: afterwards a server runs or can be started, and the counts hold.
+ * `make chaos-restart`: a real server under load is restarted and upgraded many times. No request may be refused or lost, and every
+ * lookup that was read must be charged once. Versions that do not start, hang or die must not take over. The old or the new primary process is
+ * killed at random moments: afterwards a server must run or be startable, and the counts must be right.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -27,10 +27,10 @@ const USAGE =
 const VERSIONS = ['0.1.0', '0.2.0'] as const;
 const ACCOUNT = 'gateway';
 const LIMIT = 1_000_000_000;
-/** A version that hangs is given up after this; no start takes longer. */
+/** After this time a version that hangs is given up. Longer than any start takes. */
 const HANG_WAIT_SECONDS = 15;
 const WAIT_SECONDS = 300;
-/** No hand-over takes longer; a moment to kill at lies before. */
+/** Longer than any takeover. Processes are killed at a random moment within this time. */
 const HAND_OVER_MS = 6_000;
 const DEADLINE_MS = 60_000;
 
@@ -40,22 +40,23 @@ export interface RestartOptions {
   readonly broken: number;
   readonly kills: number;
   readonly seed: number;
-  /** Whole distributions for the upgrades, as `make dist` packs them. */
+  /** Uses complete distributions for the upgrades, as `make dist` packs them. */
   readonly packed?: boolean;
   readonly onRound?: (line: string) => void;
 }
 
 export interface RestartReport extends RestartOptions {
-  /** Requests sent during restarts, upgrades and broken versions; those not answered 200 are failures. */
+  /** Number of requests sent during restarts, upgrades and broken versions; those not answered 200 are failures. */
   readonly asked: number;
   readonly read: number;
   readonly charged: number;
-  /** Requests that a broken version cut: those of workers that died. */
+  /** Number of requests that a broken version cut, because its workers died. */
   readonly cut: number;
-  /** The most that kills charged without an answer that was read, in one round. */
+  /** The most lookups that one round with a kill charged beyond what was read. */
   readonly worstSurplus: number;
+  /** How long each takeover took. */
   readonly handOverMs: readonly number[];
-  /** In words; empty when all is well. */
+  /** Descriptions of what went wrong. */
   readonly failures: readonly string[];
 }
 
@@ -71,7 +72,7 @@ const SETUPS: readonly Setup[] = [
   { isTls: true, workers: 2 },
 ];
 
-/** An installation that is served, whichever process serves it. */
+/** A served installation. Different processes may serve it one after the other. */
 class Scene {
   readonly place: Installation;
   readonly setup: Setup;
@@ -118,7 +119,7 @@ class Scene {
     return join(this.place.state, 'run/pagegate.sock');
   }
 
-  /** The end of what all its servers wrote. */
+  /** The end of the output of all its servers. */
   get log(): string {
     return this.#first?.log ?? '';
   }
@@ -135,7 +136,7 @@ class Scene {
     return askServer(this.socket, 'status', 10_000) as Promise<ServerStatus>;
   }
 
-  /** The process that serves; 0 where none does. */
+  /** Process id of the running server's primary process; 0 if no server runs. */
   async primary(): Promise<number> {
     return this.status().then(
       ({ pid }) => pid,
@@ -174,7 +175,7 @@ async function gone(pid: number): Promise<void> {
   while (pid > 0 && commandOf(pid) !== '' && Date.now() < deadline) await sleep(20);
 }
 
-/** Runs a task under load; returns what was lost, and what was charged beyond what was read. */
+/** Runs a task under load. Returns the clients with their counts, what was charged meanwhile, and the task's errors. */
 async function underLoad(
   scene: Scene,
   task: (clients: SteadyClients) => Promise<void>,
@@ -209,22 +210,26 @@ class Run {
     this.random = new Random(options.seed);
   }
 
-  /** A round in which nothing may be lost, but for what a fault costs; what was read is charged all the same. */
+  /**
+   * Runs a round in which no request may be lost and every lookup that was read must be charged.
+   *
+   * @param cuts requests may be lost, because the fault cuts connections.
+   */
   async lossless(name: string, scene: Scene, task: () => Promise<void>, cuts = false): Promise<void> {
     const { clients, charged, problems } = await underLoad(scene, task);
-    const told = `${name} (${scene.setup.isTls ? 'TLS' : 'plain'}, ${scene.setup.workers} workers)`;
-    for (const problem of problems) this.failures.push(`${told}: ${problem}`);
+    const label = `${name} (${scene.setup.isTls ? 'TLS' : 'plain'}, ${scene.setup.workers} workers)`;
+    for (const problem of problems) this.failures.push(`${label}: ${problem}`);
     for (const [what, times] of clients.failures) {
       if (cuts) this.cut += times;
-      else this.failures.push(`${told}: ${times} requests: ${what}`);
+      else this.failures.push(`${label}: ${times} requests: ${what}`);
     }
     const most = clients.read + (cuts ? clients.asked - clients.read : 0);
     if (charged < clients.read || charged > most)
-      this.failures.push(`${told}: ${clients.read} read, ${charged} charged`);
+      this.failures.push(`${label}: ${clients.read} read, ${charged} charged`);
     this.asked += clients.asked;
     this.read += clients.read;
     this.charged += charged;
-    this.options.onRound?.(`${told}: ${clients.asked} asked, ${clients.read} read, ${charged} charged`);
+    this.options.onRound?.(`${label}: ${clients.asked} asked, ${clients.read} read, ${charged} charged`);
   }
 
   async timed(scene: Scene, version: string): Promise<void> {
@@ -233,15 +238,15 @@ class Run {
     const reply = await scene.restart();
     this.handOverMs.push(Math.round(performance.now() - startedMs));
     if (reply.version !== version) this.failures.push(`version ${reply.version} instead of ${version} took over`);
-    // The old one ends when its clients have let go of it.
+    // The old server ends when its clients have closed their connections.
     await gone(before);
     const { pid, ready, reasons } = await scene.status();
     if (pid !== reply.pid) this.failures.push(`process ${pid} instead of ${reply.pid} serves`);
     if (!ready) this.failures.push(`it is not ready: ${reasons.join('; ')}`);
   }
 
-  /** A version that must not take over: the server before it goes on. */
-  async broken(scene: Scene, told: string, version: string, { refusal, hangs }: DistributionFault): Promise<void> {
+  /** Restarts to a version that must not take over: the running server must keep serving. */
+  async broken(scene: Scene, label: string, version: string, { refusal, hangs }: DistributionFault): Promise<void> {
     scene.distributions.use(version);
     const before = await scene.primary();
     const error = await scene.restart(hangs ? HANG_WAIT_SECONDS : WAIT_SECONDS).then(
@@ -249,10 +254,10 @@ class Run {
       (failure: PagegateError) => failure,
     );
     if (error?.message.includes(refusal) !== true)
-      this.failures.push(`${told}: expected to be refused by "${refusal}", got ${error?.code} ${error?.message}`);
+      this.failures.push(`${label}: expected to be refused by "${refusal}", got ${error?.code} ${error?.message}`);
     const after = await scene.status();
     if (after.pid !== before || !after.ready)
-      this.failures.push(`${told}: ${before} served before, ${after.pid} after; ${after.reasons.join()}`);
+      this.failures.push(`${label}: ${before} served before, ${after.pid} after; ${after.reasons.join()}`);
     scene.distributions.use(VERSIONS[0]);
   }
 
@@ -260,7 +265,7 @@ class Run {
   async kill(scene: Scene, round: number): Promise<void> {
     const isOld = this.random.below(2) === 0;
     const atMs = this.random.below(HAND_OVER_MS);
-    const told = `kill ${round} of the ${isOld ? 'old' : 'new'} one after ${atMs} ms`;
+    const label = `kill ${round} of the ${isOld ? 'old' : 'new'} one after ${atMs} ms`;
     const { clients, charged, problems } = await underLoad(scene, async () => {
       const old = await scene.primary();
       const restarting = scene.restart().catch(() => undefined);
@@ -271,16 +276,16 @@ class Run {
       await restarting;
       await this.#settle(scene, [old, successor]);
     });
-    for (const problem of problems) this.failures.push(`${told}: ${problem}`);
+    for (const problem of problems) this.failures.push(`${label}: ${problem}`);
     const lost = clients.asked - clients.read;
-    if (charged < clients.read) this.failures.push(`${told}: ${clients.read} read, only ${charged} charged`);
+    if (charged < clients.read) this.failures.push(`${label}: ${clients.read} read, only ${charged} charged`);
     if (charged > clients.read + lost)
-      this.failures.push(`${told}: ${clients.read} read, ${lost} lost, ${charged} charged`);
+      this.failures.push(`${label}: ${clients.read} read, ${lost} lost, ${charged} charged`);
     this.worstSurplus = Math.max(this.worstSurplus, charged - clients.read);
-    this.options.onRound?.(`${told}: ${clients.read} read, ${lost} lost, ${charged} charged`);
+    this.options.onRound?.(`${label}: ${clients.read} read, ${lost} lost, ${charged} charged`);
   }
 
-  /** Waits until one server is left and ready; where none is, one is started. */
+  /** Waits until exactly one server runs and is ready. Starts one if none is left. */
   async #settle(scene: Scene, pids: readonly number[]): Promise<void> {
     const deadline = Date.now() + DEADLINE_MS;
     for (;;) {
@@ -316,9 +321,9 @@ async function runSetup(run: Run, number: number): Promise<void> {
     for (let i = 0; i < ofBroken; i += 1) {
       const [fault, change] = faults[(i * SETUPS.length + number) % faults.length]!;
       const name = `0.3.${i}`;
-      const told = `a version that ${fault}`;
+      const label = `a version that ${fault}`;
       await scene.distributions.make(name, change);
-      await run.lossless(told, scene, () => run.broken(scene, told, name, change), change.cutsConnections);
+      await run.lossless(label, scene, () => run.broken(scene, label, name, change), change.cutsConnections);
     }
     for (let i = 0; i < ofKills; i += 1) await run.kill(scene, i);
     await scene.stop();

@@ -1,4 +1,4 @@
-/** An installation that is served by the real program, with its ledger at hand, for runs that break things on purpose. */
+/** An installation served by the real program, with access to its ledger, for runs that break things on purpose. */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Ledger } from '../../src/ledger/ledger.ts';
@@ -13,7 +13,7 @@ const PAGE_TYPES = ['login', 'pricing', 'docs', 'contact', 'about', 'careers', '
 
 export interface ServedOptions {
   readonly workers: number;
-  /** Records of the index; one unless told otherwise. */
+  /** Number of records in the index; 1 by default. */
   readonly records?: number;
 }
 
@@ -30,7 +30,7 @@ export class ServedInstallation {
     this.ledger = ledger;
   }
 
-  /** An installation with an index and without accounts, which is not served yet. */
+  /** Creates an installation with an index and no accounts, without starting a server. */
   static async create(options: ServedOptions): Promise<ServedInstallation> {
     const place = createInstallation({ config: { burst: { exempt: ['127.0.0.1'] } } });
     leaveNothing(place.root);
@@ -43,7 +43,7 @@ export class ServedInstallation {
     return new ServedInstallation(place, await openLedger({ file, keyFile, actor: 'chaos' }), options);
   }
 
-  /** Where the installation lies; a run may keep things beside it. */
+  /** The installation's folder. A run may put other files there, too. */
   get root(): string {
     return this.#place.root;
   }
@@ -56,13 +56,13 @@ export class ServedInstallation {
     return this.#place.configFile;
   }
 
-  /** An account with a limit of its own; returns its key. */
+  /** Creates an account with a limit and returns its key. */
   async createAccount(name: string, limit: number): Promise<string> {
     await this.ledger.createAccount(name);
     return (await this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!.key;
   }
 
-  /** Charged so far, as an administrator sees it. */
+  /** The lookups charged so far, as an administrator sees them. */
   async used(name: string): Promise<number> {
     return (await this.ledger.view(name)).quota.quota_used;
   }
@@ -88,7 +88,7 @@ export class ServedInstallation {
     });
   }
 
-  /** Waits until all workers and the ledger writer are there and charges are possible again. */
+  /** Waits until all workers and the ledger writer run and lookups are served again. */
   async recovered(key: string): Promise<void> {
     const deadline = Date.now() + START_DEADLINE_MS;
     for (;;) {
@@ -101,12 +101,12 @@ export class ServedInstallation {
     }
   }
 
-  /** Waits for the end of the primary process after a signal. */
+  /** Resolves when the primary process has ended. */
   async ended(): Promise<void> {
     await this.#server?.ended();
   }
 
-  /** Stops the server; returns what was wrong with its end, or nothing. */
+  /** Stops the server. Returns a description of the problem if that failed, otherwise an empty string. */
   async stop(): Promise<string> {
     return (await this.#server?.stop()) ?? '';
   }

@@ -1,4 +1,4 @@
-/** `pagegate serve`, as a run starts and ends it. */
+/** Starts and stops `pagegate serve`. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -36,12 +36,12 @@ export class ServerProcess {
     return this.#child.pid ?? 0;
   }
 
-  /** The end of what it wrote. */
+  /** The end of its output. */
   get log(): string {
     return this.#log;
   }
 
-  /** Resolves when all its workers listen; throws when it ends before, or takes too long. */
+  /** Resolves when all its workers listen. @throws Error if it ends before, or takes too long */
   async listening(): Promise<void> {
     const deadline = Date.now() + START_DEADLINE_MS;
     while (!this.#log.includes('"event":"listening"')) {
@@ -57,7 +57,7 @@ export class ServerProcess {
     if (!this.#hasEnded) await once(this.#child, 'exit');
   }
 
-  /** Asks it to end, and kills it when it does not in time. Returns what was wrong with its end, or nothing. */
+  /** Stops it, and kills it if that takes too long. Returns a description of the problem if it did not end well, otherwise an empty string. */
   async stop(): Promise<string> {
     this.#child.kill('SIGTERM');
     const timer = setTimeout(() => this.#child.kill('SIGKILL'), STOP_DEADLINE_MS);
@@ -73,8 +73,8 @@ export class ServerProcess {
 }
 
 /**
- * Starts a server, and resolves when all its workers listen. One that ends at once is started again, as a service manager would: after
- * the death of a primary its workers drain first, and the port is theirs until then.
+ * Starts a server, and resolves when all its workers listen. If it ends before that, it is started again, as a service manager would do. After
+ * the death of a primary process, its workers drain first and keep the port until then.
  */
 export async function keepStarting(start: () => ServerProcess): Promise<void> {
   const deadline = Date.now() + START_DEADLINE_MS;

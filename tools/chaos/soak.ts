@@ -1,6 +1,6 @@
 /**
- * `make soak`: a real server under mixed load over TLS for a quarter of an hour, while the index is refreshed, certificate and key are
- * rotated and workers are killed. Every answer is checked; memory and latency are sampled.
+ * `make soak`: a real server under mixed load over TLS for 15 minutes, while the index is refreshed, certificate and API key are
+ * rotated, and workers are killed. Every answer is checked; memory and latency are sampled.
  */
 import { once } from 'node:events';
 import { renameSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ const SAMPLE_EVERY_MS = 15_000;
 
 interface Sample {
   readonly seconds: number;
-  /** Proportional memory of the server's processes; what they share is counted once. */
+  /** Memory of the server's processes; memory that they share is counted once. */
   readonly memoryMb: number;
   readonly requestsPerSecond: number;
   readonly p50Ms: number;
@@ -39,7 +39,7 @@ export interface SoakReport {
   readonly minutes: number;
   readonly requests: number;
   readonly answered: number;
-  /** Requests whose connection a killed worker took along. */
+  /** Number of requests that were cut because a worker was killed. */
   readonly cut: number;
   readonly wrong: number;
   readonly examples: readonly string[];
@@ -50,7 +50,7 @@ export interface SoakReport {
   readonly samples: readonly Sample[];
 }
 
-/** Files are replaced by renaming, so that the server never reads half a certificate. */
+/** Writes a new key and certificate. Files are replaced by renaming, so that the server never reads half a certificate. */
 function writeCertificate(place: Installation, name: string): void {
   const { certificate, key } = createCertificate(name);
   for (const [file, text] of [
@@ -63,7 +63,7 @@ function writeCertificate(place: Installation, name: string): void {
   }
 }
 
-/** The common name of the certificate that a new connection is shown. */
+/** Returns the common name of the certificate that the server sends on a new connection. */
 async function certificateName(port: number): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
   try {
@@ -110,7 +110,7 @@ class Soak {
     const name = `soak-${this.events['certificate']! + 1}`;
     writeCertificate(this.#place, name);
     await this.#mustSucceed('reload');
-    // Connections fall to the workers by chance; so many of them meet each.
+    // Connections are distributed to the workers at random. With this many, each worker most probably gets one.
     const shown = await Promise.all(Array.from({ length: 16 }, () => certificateName(this.#clients.port)));
     if (shown.some((each) => each !== name)) this.failures.push(`after the reload to ${name}, it shows ${shown}`);
   }
@@ -164,7 +164,7 @@ class Soak {
   }
 }
 
-/** Lets things happen one after the other until the time is over. */
+/** Causes one event after the other until the time is over, and takes samples. */
 async function disturb(soak: Soak, until: number, onSample: (sample: Sample) => void): Promise<void> {
   const started = Date.now();
   let sampled = started;
@@ -205,7 +205,8 @@ async function runEvents(place: Installation, served: Served, options: SoakOptio
   if (!(surplusCharges >= 0 && surplusCharges <= cut))
     failures.push(`${shown.json.quota_used} charged for ${answered} answers and ${cut} cut connections`);
   if (answered === 0) failures.push('nothing was served');
-  // A worker takes the request under way along, and perhaps the next, which came to its socket before that closed. The others go on.
+  // A killed worker cuts each client's request in flight, and perhaps the next one, which reached its socket before that was closed. Other
+  // workers are not affected.
   if (workers > 1 && cut > 2 * count * events['kill']!)
     failures.push(`${cut} connections of ${count} clients were cut by ${events['kill']} kills`);
   return { minutes, requests, answered, cut, wrong, examples, events, failures, surplusCharges, samples };

@@ -1,34 +1,34 @@
-/** Clients as gateways are: they keep connections for as long as they may, or open one for each request, and retry nothing. */
+/** Clients that behave like gateways: they keep connections as long as possible, or open one per request, and never retry. */
 import http from 'node:http';
 import https from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { domainOf } from '../installation.ts';
 
-/** No answer may take longer. */
+/** The longest time that an answer may take. */
 const ANSWER_DEADLINE_MS = 20_000;
 
 export interface SteadyOptions {
   readonly port: number;
   readonly isTls: boolean;
   readonly key: string;
-  /** Clients that keep their connection and ask again at once. */
+  /** Number of clients that keep their connection and pause only briefly. */
   readonly kept: number;
-  /** Clients that keep their connection and ask now and then. */
+  /** Number of clients that keep their connection and make long pauses. */
   readonly slow: number;
-  /** Clients that open a connection for each request. */
+  /** Number of clients that open a connection for each request. */
   readonly fresh: number;
 }
 
-/** Pauses of clients that keep their connections, and of those that ask now and then, in milliseconds. */
+/** The longest pause of clients, and of slow clients, in milliseconds. */
 const PAUSE_MS = 40;
 const SLOW_PAUSE_MS = 3_000;
 
 export class SteadyClients {
-  /** Requests that were sent. */
+  /** Number of requests sent. */
   asked = 0;
-  /** Answers 200. */
+  /** Number of 200 answers. */
   read = 0;
-  /** What else became of requests, with how often. */
+  /** All other outcomes of requests, and how often each occurred. */
   readonly failures = new Map<string, number>();
   readonly #options: SteadyOptions;
   readonly #agents: http.Agent[] = [];
@@ -44,7 +44,7 @@ export class SteadyClients {
     const { Agent } = isTls ? https : http;
     const many = (count: number, pauseMs: number, keepAlive: boolean): Promise<void>[] =>
       Array.from({ length: count }, () => {
-        // One agent for each client: each has a connection of its own.
+        // One agent per client, so that each has its own connection.
         const agent = new Agent({ keepAlive, maxSockets: 1, ...(isTls ? { rejectUnauthorized: false } : {}) });
         this.#agents.push(agent);
         return this.#loop(agent, pauseMs);
@@ -56,7 +56,7 @@ export class SteadyClients {
     ]);
   }
 
-  /** Ends after the requests that are under way. */
+  /** Ends after the requests in flight. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     await this.#running;
@@ -73,7 +73,7 @@ export class SteadyClients {
     }
   }
 
-  /** Resolves with the status of an answer that was read whole. */
+  /** Sends a request. Resolves with the status of the complete answer. */
   #ask(agent: http.Agent): Promise<string> {
     const { port, isTls, key } = this.#options;
     const { get } = isTls ? https : http;

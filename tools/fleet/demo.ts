@@ -1,6 +1,6 @@
 /**
- * `make demo-fleet`: PostgreSQL with a synchronous standby, three nodes and HAProxy on loopback. It asks, kills a node, asks again, and shows
- * that the count is exact.
+ * `make demo-fleet`: PostgreSQL with a synchronous standby, three nodes and HAProxy on loopback. It sends requests, kills a node, sends more
+ * requests, and shows that the count is exact.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ const HAPROXY = '/usr/sbin/haproxy';
 const HAPROXY_CONFIG = fileURLToPath(new URL('../integrations/haproxy/haproxy.cfg', import.meta.url));
 const NODES = ['edge-1', 'edge-2', 'edge-3'] as const;
 const LIMIT = 3_000;
-/** Short, so that the demo does not wait for a minute until a dead node counts as silent. */
+/** Short, so that the demo need not wait a minute until a dead node counts as silent. */
 const MAX_STALENESS_SECONDS = 10;
 
 const say = (text = ''): void => void process.stdout.write(`${text}\n`);
@@ -39,7 +39,7 @@ async function serve(place: Installation, port: number, adminPort: number): Prom
   return server;
 }
 
-/** A node with a state directory of its own, and the key that all nodes share. */
+/** Starts a node with its own state directory and the ledger key that all nodes share. */
 async function startNode(
   name: string,
   { url, password }: { url: string; password: string },
@@ -63,7 +63,7 @@ async function startNode(
   return { name, place, port, adminPort, server: await serve(place, port, adminPort) };
 }
 
-/** Asks through the balancer; counts the answers by status. Answers that never came are counted as `cut`. */
+/** Sends requests through the balancer and counts the answers by status. Requests without an answer are counted as `cut`. */
 async function ask(port: number, key: string, count: number): Promise<Map<string, number>> {
   const statuses = new Map<string, number>();
   let left = count;
@@ -85,7 +85,7 @@ async function ask(port: number, key: string, count: number): Promise<Map<string
   return statuses;
 }
 
-const told = (statuses: ReadonlyMap<string, number>): string =>
+const describe = (statuses: ReadonlyMap<string, number>): string =>
   [...statuses].map(([status, count]) => `${count} × ${status}`).join(', ');
 
 async function startBalancer(folder: string, nodes: readonly Node[]) {
@@ -149,15 +149,15 @@ async function main(): Promise<void> {
     await waitUntil('the balancer serves', async () => (await ask(balancer!.port, key, 1)).has('200'));
     heading('3. 900 requests through the balancer');
     const before = await ask(balancer.port, key, 900);
-    say(`   answered: ${told(before)}`);
+    say(`   answered: ${describe(before)}`);
     heading('4. edge-3 is killed, and 900 more are sent');
     process.kill(nodes[2]!.server.pid, 'SIGKILL');
     const during = await ask(balancer.port, key, 900);
-    say(`   answered: ${told(during)} (a request that was cut may have been charged; clients ask again)`);
+    say(`   answered: ${describe(during)} (a request that was cut may have been charged; clients ask again)`);
     heading('5. edge-3 starts again, and the rest of the quota is used');
     nodes[2]!.server = await serve(nodes[2]!.place, nodes[2]!.port, nodes[2]!.adminPort);
     const after = await ask(balancer.port, key, LIMIT);
-    say(`   answered: ${told(after)}`);
+    say(`   answered: ${describe(after)}`);
     heading('6. The count');
     const count = (status: string): number =>
       [before, during, after].reduce((sum, statuses) => sum + (statuses.get(status) ?? 0), 0);

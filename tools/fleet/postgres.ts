@@ -1,4 +1,4 @@
-/** PostgreSQL servers on loopback for the demo, the tests and the chaos run: Debian's programs, in a temporary folder. */
+/** PostgreSQL servers on loopback for the demo, the tests and the chaos run. They use Debian's programs and a temporary folder. */
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -18,18 +18,22 @@ import { childrenOf, commandOf, leaveNothing } from '../chaos/leftovers.ts';
 import { freePort } from '../free-port.ts';
 import { requireDebian } from '../install-debian.ts';
 
-/** Debian keeps the programs of each version apart. */
+/** The folder in which Debian has a folder per version. */
 const BASE = '/usr/lib/postgresql';
 const PACKAGE = 'postgresql';
-/** PostgreSQL refuses to run as root; its package makes this user. */
+/** PostgreSQL refuses to run as root; its package creates this user. */
 const USER = 'postgres';
 const PASSWORD = 'pagegate-test';
 
-/** Names the folder of another version's programs. */
+/** The environment variable that names the folder of another version's programs. */
 const BIN_VARIABLE = 'PAGEGATE_POSTGRES_BIN';
 const PROGRAMS = ['initdb', 'pg_ctl', 'postgres', 'psql', 'pg_basebackup'];
 
-/** The folder of the programs: the one that is named, or of Debian's newest, installed where that is possible. @throws Error that says what to do */
+/**
+ * Returns the folder of the programs: the one that the variable names, or that of Debian's newest version, which is installed if possible.
+ *
+ * @throws Error that says what to do
+ */
 function requirePostgres(): string {
   const named = process.env[BIN_VARIABLE];
   if (named !== undefined) {
@@ -54,9 +58,9 @@ function owner(): Owner {
   return { uid: id('-u'), gid: id('-g') };
 }
 
-/** Servers that share a folder; all are ended with it. */
+/** Servers that share a folder. They are stopped together. */
 export class PostgresCluster {
-  // First: where there are no programs, there is no folder to remove.
+  // Must be first: if there are no programs, no folder must be created.
   readonly #bin = requirePostgres();
   readonly folder = mkdtempSync(join(tmpdir(), 'pagegate-postgres-'));
   readonly #owner = owner();
@@ -68,7 +72,7 @@ export class PostgresCluster {
     leaveNothing(this.folder, () => this.stop());
   }
 
-  /** A primary with an empty database `pagegate` and a user of that name. */
+  /** Starts a primary with an empty database `pagegate` and a user of that name. */
   async primary(settings: readonly string[] = []): Promise<PostgresServer> {
     const server = new PostgresServer(this, join(this.folder, `data-${this.#servers.length}`), await freePort());
     const file = join(this.folder, 'password');
@@ -94,9 +98,9 @@ export class PostgresCluster {
   }
 
   /**
-   * A standby that follows a primary.
+   * Starts a standby that follows a primary.
    *
-   * @param primaryPort where it reaches the primary, when that is through a relay.
+   * @param primaryPort the port at which it reaches the primary; another one than the primary's if a relay is used.
    */
   async standby(primary: PostgresServer, primaryPort = primary.port): Promise<PostgresServer> {
     const server = new PostgresServer(this, join(this.folder, `data-${this.#servers.length}`), await freePort());
@@ -105,9 +109,9 @@ export class PostgresCluster {
     return server;
   }
 
-  /** Runs one of the programs as the user that may. @throws Error with what it said */
+  /** Runs one of the programs as the servers' user and returns its output. @throws Error with its error output */
   async run(program: string, args: readonly string[]): Promise<string> {
-    // What a started server writes goes to its own log; it keeps no pipe of ours open.
+    // A server that it starts writes to its own log, and so does not keep these pipes open.
     const child = spawn(join(this.#bin, program), args, { ...this.#options(), stdio: ['ignore', 'pipe', 'pipe'] });
     let [out, err] = ['', ''];
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -121,7 +125,7 @@ export class PostgresCluster {
     return out;
   }
 
-  /** The same in this very turn, for the end. */
+  /** Runs one of the programs synchronously, for the cleanup at exit. */
   runNow(program: string, args: readonly string[]): void {
     spawnSync(join(this.#bin, program), args, { ...this.#options(), stdio: 'ignore' });
   }
@@ -131,14 +135,14 @@ export class PostgresCluster {
     return { cwd: this.folder, env, ...this.#owner };
   }
 
-  /** Ends all servers and removes their data. */
+  /** Stops all servers and removes their data. */
   stop(): void {
     for (const server of this.#servers.splice(0)) server.stopNow();
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
 
-/** One server. */
+/** One PostgreSQL server of a cluster. */
 export class PostgresServer {
   readonly data: string;
   readonly port: number;
@@ -162,7 +166,7 @@ export class PostgresServer {
       `port = ${this.port}`,
       "unix_socket_directories = ''",
       'shared_buffers = 32MB',
-      // In its own folder, so that a server that is killed leaves nothing elsewhere.
+      // Keeps shared memory in the data folder, so that a server that is killed leaves nothing elsewhere.
       'dynamic_shared_memory_type = mmap',
       ...lines,
     ];
@@ -178,7 +182,7 @@ export class PostgresServer {
     writeFileSync(join(this.data, 'pg_hba.conf'), `${lines.join('\n')}\n`);
   }
 
-  /** Takes over all data of a primary, and follows it from now on. */
+  /** Copies all data of a primary, and follows it from now on. */
   async follow(primary: PostgresServer, primaryPort: number): Promise<void> {
     rmSync(this.data, { recursive: true, force: true });
     const url = (port: number): string =>
@@ -197,34 +201,34 @@ export class PostgresServer {
     this.#isRunning = true;
   }
 
-  /** Stops as in a crash. */
+  /** Stops without a shutdown, as in a crash. */
   async crash(): Promise<void> {
     if (!this.#isRunning) return;
     this.#isRunning = false;
     await this.#control('-m', 'immediate', 'stop');
   }
 
-  /** Kills all its processes, as the kernel does that is out of memory. */
+  /** Kills all its processes, as the kernel may do when it is out of memory. */
   async kill(): Promise<void> {
-    // Its lines: process id, folder, time, port, socket folder, address, key and id of its segment of shared memory.
+    // The lines of the file: process id, folder, time, port, socket folder, address, key and id of its segment of shared memory.
     const lines = readFileSync(join(this.data, 'postmaster.pid'), 'utf8').split('\n');
     const pid = Number(lines[0]);
     if (!(pid > 0)) throw new Error(`${this.data}: no process to kill`);
-    // Stopped first: it starts no other meanwhile, which would keep its memory.
+    // Stop it first, so that it cannot start another process, which would keep its memory.
     process.kill(pid, 'SIGSTOP');
     const pids = [pid, ...childrenOf(pid)];
     for (const one of pids) {
       try {
         process.kill(one, 'SIGKILL');
       } catch {
-        // It has ended with its parent.
+        // The process has ended with its parent.
       }
     }
     while (pids.some((one) => commandOf(one) !== '')) await sleep(5);
-    // A killed server leaves its segment to its next start, which may never come.
+    // A killed server leaves its shared memory segment for the next start, which may never come.
     const segment = lines[6]?.trim().split(/\s+/)[1];
     if (segment !== undefined) spawnSync('ipcrm', ['-m', segment], { stdio: 'ignore' });
-    // While it is still listed, as one that nobody has waited for, it would seem to hold the data.
+    // Remove the file: if the process is still listed, as a zombie, the next start would assume that it uses the data.
     rmSync(join(this.data, 'postmaster.pid'), { force: true });
     this.#isRunning = false;
   }

@@ -1,4 +1,4 @@
-/** Accounts and their keys in a ledger store, by name and number: read, asked for, and changed. */
+/** Reads and changes accounts and their API keys in a ledger store. */
 import { hash } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
 import { isKeyCurrent, isLastingKey } from '../key-validity.ts';
@@ -13,10 +13,10 @@ import {
   toApiKey,
 } from '../store/records.ts';
 
-/** Accounts whose keys one statement reads. */
+/** Number of accounts whose keys one statement reads. */
 const KEYS_BATCH = 500;
 
-/** Undefined where there is none of that name. */
+/** Returns the account; undefined if there is none of that name. */
 export async function accountByName(sql: Sql, name: string): Promise<Account | undefined> {
   const row = await sql.row<AccountRow>('SELECT * FROM accounts WHERE name = ?', name);
   return row && toAccount(row);
@@ -29,7 +29,7 @@ export async function existingAccount(sql: Sql, name: string): Promise<Account> 
   return account;
 }
 
-/** An account that may still be changed. @throws PagegateError account_not_found, account_state where it is closed */
+/** Returns an account that may still be changed. @throws PagegateError account_not_found, account_state if it is closed */
 export async function changeableAccount(sql: Sql, name: string): Promise<Account> {
   const account = await existingAccount(sql, name);
   if (account.state === 'closed') throw new PagegateError('account_state', `"${name}" is closed, for good.`);
@@ -39,13 +39,13 @@ export async function changeableAccount(sql: Sql, name: string): Promise<Account
 export const setState = (sql: Sql, accountId: number, state: AccountState): Promise<number> =>
   sql.run('UPDATE accounts SET state = ? WHERE id = ?', state, accountId);
 
-/** The keys of accounts, the oldest first; an account without any is missing. */
+/** Returns the keys of accounts, the oldest first. An account without keys is not in the map. */
 export async function keysByAccount(sql: Sql, ids: readonly number[]): Promise<ReadonlyMap<number, ApiKeyRecord[]>> {
   const found = new Map<number, ApiKeyRecord[]>();
   for (let i = 0; i < ids.length; i += KEYS_BATCH) {
-    const some = ids.slice(i, i + KEYS_BATCH);
-    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id IN (${some.map(() => '?').join()}) ORDER BY id`;
-    for (const row of await sql.rows<ApiKeyRow>(text, ...some)) {
+    const batch = ids.slice(i, i + KEYS_BATCH);
+    const text = `SELECT ${KEY_COLUMNS} FROM api_keys WHERE account_id IN (${batch.map(() => '?').join()}) ORDER BY id`;
+    for (const row of await sql.rows<ApiKeyRow>(text, ...batch)) {
       const known = found.get(row.account_id);
       if (known === undefined) found.set(row.account_id, [toApiKey(row)]);
       else known.push(toApiKey(row));
@@ -54,11 +54,11 @@ export async function keysByAccount(sql: Sql, ids: readonly number[]): Promise<R
   return found;
 }
 
-/** The oldest first. */
+/** Returns the keys of an account, the oldest first. */
 export const keysOf = async (sql: Sql, accountId: number): Promise<ApiKeyRecord[]> =>
   (await keysByAccount(sql, [accountId])).get(accountId) ?? [];
 
-/** Those that open the account. */
+/** Returns the keys of an account that are neither revoked nor expired. */
 export async function currentKeys(
   sql: Sql,
   accountId: number,
@@ -74,7 +74,7 @@ export async function existingKey(sql: Sql, account: Account, keyId: number): Pr
   return key;
 }
 
-/** @throws PagegateError account_not_found, key_not_found, account_state for a key that has ended or is about to end */
+/** @throws PagegateError account_not_found, key_not_found, account_state if the key is revoked or has an expiry time */
 export async function requireLastingKey(sql: Sql, name: string, keyId: number): Promise<void> {
   const key = await existingKey(sql, await existingAccount(sql, name), keyId);
   if (!isLastingKey(key))
@@ -84,7 +84,10 @@ export async function requireLastingKey(sql: Sql, name: string, keyId: number): 
     );
 }
 
-/** What the audit table keeps of an account: its record and its keys' states, never a key or a hash. Keys that had ended before are in earlier lines. */
+/**
+ * What the audit table stores about an account, as JSON: its fields and the states of its keys, never a key or a hash. Keys that ended earlier
+ * are left out: earlier lines have them.
+ */
 export async function auditSnapshot(sql: Sql, name: string, { seconds }: ClockReading): Promise<string | null> {
   const account = await accountByName(sql, name);
   if (account === undefined) return null;
@@ -92,11 +95,11 @@ export async function auditSnapshot(sql: Sql, name: string, { seconds }: ClockRe
   return JSON.stringify({ ...account, keys });
 }
 
-/** When a key ends or has ended, in seconds. */
+/** When a key stops or stopped being valid, in seconds since 1970; infinity if it has no such time. */
 const endOf = ({ revokedAt, expiresAt }: ApiKeyRecord): number =>
   Math.min(revokedAt ?? Number.POSITIVE_INFINITY, expiresAt ?? Number.POSITIVE_INFINITY);
 
-/** Tells a state of an account from any other: its record and its keys, not what it has used. */
+/** A hash over an account's fields and its keys, but not over its usage. It changes with every change of the account. */
 export async function stateHash(sql: Sql, name: string): Promise<string> {
   const account = await accountByName(sql, name);
   const state = account === undefined ? null : { ...account, keys: await keysOf(sql, account.id) };

@@ -1,4 +1,4 @@
-/** What an operator may ask a meter to become, and how it is asked: the ledger writer, or a fleet's database, applies it. */
+/** Checks and stores an operator's correction of a meter. The ledger writer applies it; in a fleet, the database does. */
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import { cycleAt } from '../cycle.ts';
@@ -7,19 +7,19 @@ import type { Sql, Transaction } from '../store/ledger-store.ts';
 
 const NOTE_MAX_LENGTH = LIMITS.correctionNote.value;
 
-/** What a meter is to become. */
+/** What to change in a meter. */
 export interface Correction {
   /** Lookups to give back. */
   readonly credit?: number;
   /** The cycle to move to. */
   readonly cycle?: number;
-  /** Lookups that are used in the cycle. */
+  /** Lookups that count as used in the cycle. */
   readonly used?: number;
 }
 
 const refuse = (why: string): PagegateError => new PagegateError('bad_correction', why);
 
-/** Every correction says why it was made. @throws PagegateError bad_correction */
+/** Checks the note, which every correction needs. @throws PagegateError bad_correction */
 export function checkCorrectionNote(note: string): void {
   const { length } = note.trim();
   if (length === 0 || length > NOTE_MAX_LENGTH)
@@ -27,7 +27,7 @@ export function checkCorrectionNote(note: string): void {
 }
 
 /**
- * Keeps a correction until it is applied.
+ * Checks a correction and stores it until it is applied.
  *
  * @param nowSeconds on the ledger's clock.
  * @throws PagegateError bad_correction, account_state
@@ -49,10 +49,10 @@ export async function requestCorrection(
   if (used !== null && used > limit) throw refuse(`--used: expected 0 to ${limit}, the limit, got ${used}.`);
   if (credit === 0 && cycle === null && used === null) throw refuse('Give --credit, --used or --cycle.');
   const insert = 'INSERT INTO corrections (account_id, cycle, used, credit) VALUES (?, ?, ?, ?)';
-  // Where a ledger writer applies it, that one knows exactly.
-  const most = isFleet ? await usedNow(sql, account, nowSeconds) : credit;
-  await sql.run(insert, account.id, cycle, used, Math.min(credit, most));
-  // So that the nodes look again, also where the account is at its limit and nobody asks for more.
+  // A ledger writer limits the credit to what is used itself: it knows that exactly.
+  const maxCredit = isFleet ? await usedNow(sql, account, nowSeconds) : credit;
+  await sql.run(insert, account.id, cycle, used, Math.min(credit, maxCredit));
+  // Makes the nodes ask again, even if the account is at its limit and no node would ask for more.
   if (isFleet) await touchAccounts(sql, 'id = ?', account.id);
 }
 
@@ -61,6 +61,6 @@ async function usedNow(sql: Transaction, account: Account, nowSeconds: number): 
   return currentUsage(account, seen, nowSeconds).used;
 }
 
-/** Makes a change of accounts that changes nothing: nodes of a fleet ask what is left of them. */
+/** Updates accounts without changing a value, so that the nodes of a fleet ask again what is left of them. */
 export const touchAccounts = (sql: Sql, where: string, value: number | string): Promise<number> =>
   sql.run(`UPDATE accounts SET state = state WHERE ${where}`, value);

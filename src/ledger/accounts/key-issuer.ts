@@ -1,4 +1,4 @@
-/** Issues API keys and shows them again: a key is stored sealed, by an encryption key that lies elsewhere. */
+/** Issues API keys and decrypts stored ones. A key is stored sealed; the encryption key is kept elsewhere. */
 import { PagegateError } from '../../errors.ts';
 import { createApiKey, hashApiKey } from '../store/api-key.ts';
 import { findKeyVault, type KeyVault, openKeyVault } from '../store/key-vault.ts';
@@ -6,28 +6,28 @@ import type { ClockReading, LedgerStore, Sql } from '../store/ledger-store.ts';
 import type { ApiKeyRecord } from '../store/records.ts';
 import { keysOf } from './account-rows.ts';
 
-/** A key at the moment it is issued: the only time that it is returned beside `Ledger.showKey`. */
+/** An API key in the clear. Only issuing it and `Ledger.showKey` return one. */
 export interface IssuedKey {
   readonly key: string;
   readonly record: ApiKeyRecord;
 }
 
-/** Seals and opens the keys of one ledger store. */
+/** Seals and unseals the API keys of one ledger store. */
 export class KeyIssuer {
   readonly #store: LedgerStore;
   readonly #keyFile: string;
   #vault: KeyVault | undefined;
 
-  /** @param keyFile the encryption key; it must lie in another directory than a ledger's file. */
+  /** @param keyFile the file of the encryption key. It must not be in the directory of the ledger's file. */
   constructor(store: LedgerStore, keyFile: string) {
     this.#store = store;
     this.#keyFile = keyFile;
   }
 
   /**
-   * Makes a key for an account.
+   * Creates and stores a key for an account.
    *
-   * @param isKeyFileNew in a fleet, the nodes' encryption key is another one from now on
+   * @param isKeyFileNew the nodes of a fleet use another encryption key from now on.
    * @throws PagegateError bad_key_file, ledger_unavailable
    */
   async issue(sql: Sql, accountId: number, { seconds }: ClockReading, isKeyFileNew = false): Promise<IssuedKey> {
@@ -39,37 +39,38 @@ export class KeyIssuer {
     return { key, record: (await keysOf(sql, accountId)).find((record) => record.id === id)! };
   }
 
-  /** A stored key in the clear. @throws PagegateError key_not_readable, bad_key_file, ledger_unavailable */
+  /** Decrypts a stored key. @throws PagegateError key_not_readable, bad_key_file, ledger_unavailable */
   async show(sql: Sql, record: ApiKeyRecord): Promise<IssuedKey> {
     const row = (await sql.row<{ sealed: Uint8Array; vault_id: string }>(
       'SELECT sealed, vault_id FROM api_keys WHERE id = ?',
       record.id,
     ))!;
-    // A new encryption key would open nothing, and stand in the way of the one that is put back.
-    const { vault, says } = this.#vaultHere();
+    // Do not create an encryption key here: it could decrypt nothing, and would be in the way when the right file is put back.
+    const { vault, description } = this.#existingVault();
     if (vault?.id === row.vault_id) return { key: vault.open(row.sealed, record.accountId, record.id), record };
-    const what = `Key ${record.id} was sealed by ${row.vault_id}; ${says}. Put the file back that it was sealed with, or rotate the key.`;
+    const what = `Key ${record.id} was sealed by ${row.vault_id}; ${description}. Put the file back that it was sealed with, or rotate the key.`;
     throw new PagegateError('key_not_readable', what, { path: this.#keyFile, expected: row.vault_id, got: vault?.id });
   }
 
-  /** The vault, where there is one already, and in words which it is. */
-  #vaultHere(): { readonly vault: KeyVault | undefined; readonly says: string } {
+  /** The vault, if it exists already, and a clause for messages that says which it is. */
+  #existingVault(): { readonly vault: KeyVault | undefined; readonly description: string } {
     const vault = this.#vault ?? findKeyVault(this.#keyFile, this.#store.name);
-    return { vault, says: vault === undefined ? `there is no ${this.#keyFile}` : `${vault.file} is ${vault.id}` };
+    const description = vault === undefined ? `there is no ${this.#keyFile}` : `${vault.file} is ${vault.id}`;
+    return { vault, description };
   }
 
   /**
-   * What seals. All nodes of a fleet seal with the same: that of the newest key.
+   * Returns the vault that seals new keys. All nodes of a fleet must seal with the same encryption key: the one that sealed the newest API key.
    *
-   * @throws PagegateError bad_key_file where a node has another, or none; it makes none of its own then
+   * @throws PagegateError bad_key_file if a node has another encryption key, or none. It does not create one then.
    */
   async #sealer(sql: Sql, isNew: boolean): Promise<KeyVault> {
     if (this.#store.isFleet && !isNew) {
-      const { vault, says } = this.#vaultHere();
+      const { vault, description } = this.#existingVault();
       const newest = await sql.row<{ vault_id: string }>('SELECT vault_id FROM api_keys ORDER BY id DESC LIMIT 1');
       if (newest !== undefined && newest.vault_id !== vault?.id) {
         const what =
-          `The fleet’s API keys are sealed by ${newest.vault_id}; ${says}. Copy the file of another node here. ` +
+          `The fleet’s API keys are sealed by ${newest.vault_id}; ${description}. Copy the file of another node here. ` +
           'Where it is lost on all of them, run pagegate key rotate ACCOUNT --new-ledger-key once, and copy that file to all nodes.';
         throw new PagegateError('bad_key_file', what, {
           path: this.#keyFile,

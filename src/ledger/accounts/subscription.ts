@@ -1,9 +1,9 @@
-/** What a paid plan does to an account: it begins the first cycle, counts at once as an upgrade, or waits as a downgrade. */
+/** Applies paid plans: the first begins cycle 0, an upgrade is in force at once, a downgrade from the next cycle on. */
 import { PagegateError } from '../../errors.ts';
 import { type Account, currentUsage, NO_USAGE, withEffectivePlan } from '../quota.ts';
 import type { ClockReading, Sql, Transaction } from '../store/ledger-store.ts';
 
-/** A plan of the catalog, and its lookups a cycle. */
+/** A plan of the catalog, and its lookups per cycle. */
 export interface PaidPlan {
   readonly plan: string;
   readonly limit: number;
@@ -17,8 +17,8 @@ export function checkReference(reference: string): void {
 }
 
 /**
- * Records a payment and gives the account its plan. The first one begins cycle 0 at this second; a larger one counts at once, while what
- * was used and the cycle stay; a smaller one counts from the next cycle on.
+ * Records a payment and sets the account's plan. The first plan begins cycle 0 at this second. A larger plan is in force at once, while
+ * usage and cycle stay. A smaller plan is in force from the next cycle on.
  *
  * @throws PagegateError payment_known
  */
@@ -40,14 +40,14 @@ export async function applyPayment(
   await writePlan(sql, { ...effective, ...(isUpgrade ? wanted : {}), next });
 }
 
-/** Withdraws a downgrade that still waits for its boundary. @throws PagegateError account_state */
+/** Withdraws a pending downgrade. @throws PagegateError account_state */
 export async function withdrawDowngrade(sql: Transaction, account: Account, moment: ClockReading): Promise<void> {
   const { effective } = await standing(sql, account, moment);
   if (effective.next === null) throw new PagegateError('account_state', `"${account.name}" has no waiting downgrade.`);
   await writePlan(sql, { ...effective, next: null });
 }
 
-/** The cycle that counts now, and the account as it stands in it. */
+/** The current cycle, and the account with the plan that is in force in it. */
 async function standing(
   sql: Transaction,
   account: Account,
@@ -71,7 +71,7 @@ async function recordPayment(
   await sql.run(insert, accountId, seconds, wanted.plan, wanted.limit, reference);
 }
 
-/** Writes an account's plan, where its cycles begin, and the plan that waits. */
+/** Writes an account's plan, the anchor of its cycles, and the pending plan. */
 function writePlan(sql: Sql, { id, plan, limit, anchor, next }: Account): Promise<number> {
   const text = `UPDATE accounts SET plan = ?, quota_limit = ?, cycle_anchor = ?, next_plan = ?, next_limit = ?, next_from_cycle = ?
      WHERE id = ?`;

@@ -1,15 +1,15 @@
 /**
  * The shared counters: one small file in memory that all processes of a host map. A worker charges here with one compare-and-exchange
- * for each lookup, so that a limit holds over all workers without a lock.
+ * per lookup, so that a limit holds over all workers without a lock.
  *
- * Each account has a slot of 64 bytes. Its word holds an epoch and the units that are left of what the ledger writer has reserved:
- * `used = reserved − left`. Workers only lower `left`. Everything else is written by the ledger writer, into that one of two records
- * which the current epoch does not use, before it moves the word to the next epoch: a worker that read the earlier record then fails its
- * compare-and-exchange and reads again.
+ * Each account has a slot of 64 bytes. Its word has an epoch and the number of lookups left of what the ledger writer has reserved:
+ * `used = reserved − left`. Workers only lower `left`. The ledger writer writes everything else. A slot has two records; the epoch selects
+ * the one in use. The ledger writer fills the other record and then moves the word to the next epoch. A worker that has read the earlier
+ * record then fails its compare-and-exchange and reads again.
  */
 import { cycleEnd } from '../cycle.ts';
 
-/** Accounts' ids are below this number. */
+/** Account ids are below this number. */
 export const SLOT_COUNT = 65_536;
 
 export const COUNTERS_HEADER_SIZE_BYTES = 4096;
@@ -17,63 +17,63 @@ const SLOT_SIZE_BYTES = 64;
 export const COUNTERS_SIZE_BYTES: number = COUNTERS_HEADER_SIZE_BYTES + SLOT_COUNT * SLOT_SIZE_BYTES;
 
 const MAGIC = 0x54436770;
-/** The version of the layout and of the file's name. Processes that share counters must agree on both. */
+/** Version of the file's layout and name. Processes that share counters must agree on both. */
 export const COUNTERS_VERSION = 4;
 
-/** Indexes of 32-bit fields in the header. The owner has 48 bytes. */
+/** Indexes of 32-bit fields in the header. The owner field has 48 bytes. */
 const FIELD = { magic: 0, version: 1, owner: 2, revision: 16, epoch: 17, state: 18, lastSeenSeconds: 19 } as const;
 const OWNER_SIZE_BYTES = 48;
 /** Index of the first of four 64-bit floats in the header. */
 const STATUS_AT = 16;
-/** Index of the first of six 64-bit floats in the header, which tell of a fleet's ledger. */
+/** Index of the first of six 64-bit floats in the header, which describe the connection to a fleet's ledger. */
 const FLEET_AT = 20;
 const FLEET_SIZE = 6;
 const REASON_OFFSET = 1024;
 const REASON_MAX_BYTES = 1022;
 
 const LEFT_BITS = 24;
-/** The most units that a slot can have left. */
+/** The most lookups that a slot can have left. */
 export const LEFT_MAX: number = 2 ** LEFT_BITS - 1;
 const EPOCHS = 256;
 
-/** A slot, by 32-bit fields: the word, four floats from 2 on, two records of three integers from 10 on. */
+/** Layout of a slot, as indexes of 32-bit fields: the word at 0, four 64-bit floats from 2 on, two records of three integers from 10 on. */
 const SLOT = { floats: 2, records: 10 } as const;
-/** 32-bit fields of a record. */
+/** Indexes of 32-bit fields in a record, and its size. */
 const RECORD = { granted: 0, cycle: 1, check: 2, size: 3 } as const;
 
 /** Whether the ledger writer has read the ledger, and can write it. */
 export const WRITER_STATE = { starting: 0, ready: 1, failed: 2 } as const;
 export type WriterState = (typeof WRITER_STATE)[keyof typeof WRITER_STATE];
 
-/** What the ledger writer tells of itself. */
+/** The ledger writer's report about itself. */
 export interface WriterStatus {
-  /** Milliseconds since 1970. */
+  /** Time of the latest report, in milliseconds since 1970. */
   readonly heartbeatMs: number;
   /** Number of the latest commit whose reservations were published. */
   readonly commits: number;
   /** How long it took, in milliseconds. */
   readonly commitMs: number;
-  /** Size of the write-ahead log. */
+  /** Size of the write-ahead log, in bytes. */
   readonly walBytes: number;
 }
 
-/** How a node follows its fleet's ledger. */
+/** State of a node's connection to its fleet's ledger. */
 export interface FleetLink {
-  /** When it was last heard, in milliseconds since 1970 on this host's clock. */
+  /** Time of the last contact, in milliseconds since 1970 on this host's clock; 0 if there was none. */
   readonly heardMs: number;
-  /** What to add to this host's clock, in milliseconds. */
+  /** What to add to this host's clock to get the database's, in milliseconds. */
   readonly clockOffsetMs: number;
-  /** After so many milliseconds unheard a node stops answering; 0 on a host of its own. */
+  /** Milliseconds without contact after which a node stops answering lookups; 0 on a single host. */
   readonly maxStalenessMs: number;
   /** Lookups that the node may spend without asking, over all accounts. */
   readonly held: number;
   /** 1 while nothing is granted because commits were lost. */
   readonly learning: number;
-  /** Of the ledger writer that the fleet's ledger heard last, below 2^48; 0 where it has heard none since the host was started. */
+  /** The session of the ledger writer that last had contact, below 2^48; 0 if there was no contact since this host was started. */
   readonly session: number;
 }
 
-/** A host of its own. */
+/** The values on a single host. */
 export const NO_FLEET: FleetLink = {
   heardMs: 0,
   clockOffsetMs: 0,
@@ -83,38 +83,38 @@ export const NO_FLEET: FleetLink = {
   session: 0,
 };
 
-/** What the ledger writer says of an account in its cycle. */
+/** The part of an account's slot that the ledger writer publishes. */
 export interface Reservation {
   readonly cycle: number;
-  /** Lookups a cycle. */
+  /** Lookups per cycle. */
   readonly limit: number;
-  /** Lookups of the cycle that are durable as reserved. */
+  /** Lookups of the cycle whose reservation is durable. */
   readonly reserved: number;
 }
 
-/** A slot, read in one piece. */
+/** A consistent reading of a slot. */
 export interface SlotView extends Reservation {
   readonly left: number;
 }
 
-/** Outcomes of a charge that did not happen. From 0 on, an outcome is what is left of the limit. */
+/** Results of a charge that did not happen. A result of 0 or more is the number of lookups left of the limit. */
 export const CHARGE_REFUSED = {
   /** The limit is reached. */
   exhausted: -1,
   /** All that is reserved is used. */
   empty: -2,
   cycleOver: -3,
-  /** The slot holds nothing that the ledger writer wrote. */
+  /** The slot's content was not written by the ledger writer. */
   damaged: -4,
 } as const;
 
-/** Whose counters these are. */
+/** Identifies what counters belong to. */
 export interface CountersOwner {
   /** 32 hexadecimal digits. */
   readonly ledgerId: string;
   /** The kernel's boot id, 32 hexadecimal digits. */
   readonly bootId: string;
-  /** Of the counters file itself: a copy has others. */
+  /** Device and inode of the counters file itself, which differ in a copy. */
   readonly device: bigint;
   readonly inode: bigint;
 }
@@ -131,13 +131,13 @@ function ownerBytes({ ledgerId, bootId, device, inode }: CountersOwner): Buffer 
 const slotIndex = (accountId: number): number => (COUNTERS_HEADER_SIZE_BYTES + accountId * SLOT_SIZE_BYTES) / 4;
 const epochOf = (word: number): number => word >>> LEFT_BITS;
 const wordOf = (epoch: number, left: number): number => (epoch << LEFT_BITS) | left;
-/** Where the record of an epoch lies: 32-bit index of its integers, and of its two floats. */
+/** The position of an epoch's record, as indexes of 32-bit fields: {@link recordOf} for its integers, {@link floatsOf} for its two floats. */
 const recordOf = (slot: number, epoch: number): number => slot + SLOT.records + (epoch & 1) * RECORD.size;
 const floatsOf = (slot: number, epoch: number): number => slot + SLOT.floats + (epoch & 1) * 4;
 
 /** The counters in a mapped file, or in a copy of one. */
 export class Counters {
-  /** After a charge: whether no more than half of the block is left, so that it is time to ask for the next. */
+  /** Set by each successful {@link charge}: at most half of the block is left, so the caller should request the next one. */
   isLow = false;
   readonly #header: Uint8Array;
   readonly #ints: Int32Array;
@@ -150,13 +150,13 @@ export class Counters {
     this.#floats = new Float64Array(buffer, 0, COUNTERS_SIZE_BYTES / 8);
   }
 
-  /** Whether they were written for this ledger, since this boot and in this very file. Nothing else is believed. */
+  /** Whether they were written for this ledger, since this boot and in this very file. Other counters must not be used. */
   isFor(owner: CountersOwner): boolean {
     if (this.#ints[FIELD.magic] !== MAGIC || this.#ints[FIELD.version] !== COUNTERS_VERSION) return false;
     return ownerBytes(owner).equals(this.#header.subarray(FIELD.owner * 4, FIELD.owner * 4 + OWNER_SIZE_BYTES));
   }
 
-  /** Takes empty counters for a ledger. */
+  /** Writes the owner into empty counters. */
   claim(owner: CountersOwner): void {
     this.#header.set(ownerBytes(owner), FIELD.owner * 4);
     this.#ints[FIELD.version] = COUNTERS_VERSION;
@@ -171,7 +171,7 @@ export class Counters {
     Atomics.store(this.#ints, FIELD.state, state);
   }
 
-  /** The ledger's revision that the ledger writer has published; workers drop what they remember when it moves. */
+  /** The ledger's revision that the ledger writer has published. Workers drop what they have cached when it changes. */
   get revision(): number {
     return Atomics.load(this.#ints, FIELD.revision);
   }
@@ -180,7 +180,7 @@ export class Counters {
     Atomics.store(this.#ints, FIELD.revision, revision | 0);
   }
 
-  /** Grows when the ledger writer opens the ledger file again; workers then do the same. */
+  /** Incremented when the ledger writer opens the ledger file again. Workers then do the same. */
   get epoch(): number {
     return Atomics.load(this.#ints, FIELD.epoch);
   }
@@ -198,7 +198,7 @@ export class Counters {
     Atomics.store(this.#ints, FIELD.lastSeenSeconds, seconds | 0);
   }
 
-  /** What the ledger writer tells of itself. */
+  /** The ledger writer's report about itself. */
   get status(): WriterStatus {
     const [heartbeatMs = 0, commits = 0, commitMs = 0, walBytes = 0] = this.#floats.subarray(STATUS_AT, STATUS_AT + 4);
     return { heartbeatMs, commits, commitMs, walBytes };
@@ -208,7 +208,7 @@ export class Counters {
     this.#floats.set([heartbeatMs, commits, commitMs, walBytes], STATUS_AT);
   }
 
-  /** How the fleet's ledger is followed. */
+  /** State of the connection to the fleet's ledger. */
   get fleet(): FleetLink {
     const [heardMs = 0, clockOffsetMs = 0, maxStalenessMs = 0, held = 0, learning = 0, session = 0] =
       this.#floats.subarray(FLEET_AT, FLEET_AT + FLEET_SIZE);
@@ -219,17 +219,17 @@ export class Counters {
     this.#floats.set([heardMs, clockOffsetMs, maxStalenessMs, held, learning, session], FLEET_AT);
   }
 
-  /** Whether a node has heard its fleet's ledger lately; always true on a host of its own. Cheap. */
+  /** Whether a node had contact with its fleet's ledger lately; always true on a single host. Cheap. */
   isHeard(nowMs: number, withinMs = this.#floats[FLEET_AT + 2]!): boolean {
     return this.#floats[FLEET_AT + 2] === 0 || nowMs - this.#floats[FLEET_AT]! <= withinMs;
   }
 
-  /** Whether this is a host of its own, not a node of a fleet. */
+  /** Whether this is a single host, not a node of a fleet. */
   get isAlone(): boolean {
     return this.#floats[FLEET_AT + 2] === 0;
   }
 
-  /** What to add to this host's clock, in milliseconds. */
+  /** What to add to this host's clock to get the ledger's, in milliseconds. */
   get clockOffsetMs(): number {
     return this.#floats[FLEET_AT + 1]!;
   }
@@ -250,7 +250,7 @@ export class Counters {
    * Charges one lookup.
    *
    * @param anchorSeconds when the account's cycle 0 began.
-   * @returns what is left of the limit afterwards, or one of {@link CHARGE_REFUSED}.
+   * @returns the lookups left of the limit afterwards, or one of {@link CHARGE_REFUSED}.
    */
   charge(accountId: number, anchorSeconds: number, nowSeconds: number): number {
     const slot = slotIndex(accountId);
@@ -283,7 +283,7 @@ export class Counters {
     }
   }
 
-  /** What a slot holds; undefined where that is nothing that the ledger writer wrote. */
+  /** Reads a slot; undefined if its content was not written by the ledger writer. */
   view(accountId: number): SlotView | undefined {
     const slot = slotIndex(accountId);
     for (;;) {
@@ -294,25 +294,25 @@ export class Counters {
   }
 
   /**
-   * Publishes a reservation that is durable: what it has beyond the last one is added to what is left. For the ledger writer alone.
+   * Publishes a durable reservation. Only the ledger writer may call this.
    *
-   * @param added of a new cycle, all of it.
-   * @returns false where the slot is damaged; it stays as it is.
+   * @param added the lookups by which it exceeds the previous reservation, which are added to what is left; for a new cycle, all of it.
+   * @returns false if the slot is damaged; it stays unchanged then.
    */
   publish(accountId: number, reservation: Reservation, added: number): boolean {
     return this.#move(accountId, (slot) => ({ ...reservation, left: slot.left + added })) !== undefined;
   }
 
   /**
-   * Takes what is left out of a slot, so that nobody charges until the next reservation. For the ledger writer alone.
+   * Removes what is left from a slot, so that no worker can charge until the next reservation. Only the ledger writer may call this.
    *
-   * @returns the slot afterwards, whose `reserved` is exactly what was used; undefined where the slot is damaged.
+   * @returns the slot afterwards, whose `reserved` is exactly what was used; undefined if the slot is damaged.
    */
   withdraw(accountId: number): SlotView | undefined {
     return this.#move(accountId, (slot) => ({ ...slot, reserved: slot.reserved - slot.left, left: 0 }));
   }
 
-  /** The same for all slots: what was used is then exact, and nobody charges. */
+  /** Does the same for all slots: afterwards the usage is exact, and no worker can charge. */
   withdrawAll(): void {
     for (let id = 1; id < SLOT_COUNT; id += 1) this.withdraw(id);
   }
@@ -330,7 +330,7 @@ export class Counters {
     }
   }
 
-  /** Overwrites a slot, whatever it holds. For the ledger writer alone. */
+  /** Overwrites a slot, whatever it holds. Only the ledger writer may call this. */
   reset(accountId: number, view: SlotView): void {
     const slot = slotIndex(accountId);
     const epoch = (epochOf(Atomics.load(this.#ints, slot)) + 1) % EPOCHS;
@@ -338,7 +338,7 @@ export class Counters {
     Atomics.store(this.#ints, slot, wordOf(epoch, view.left));
   }
 
-  /** Leaves nothing in a slot that can be believed: the ledger alone says what was used. It must be withdrawn. For the ledger writer alone. */
+  /** Invalidates a slot, so that only the ledger has the usage. The slot must be withdrawn before. Only the ledger writer may call this. */
   forget(accountId: number): void {
     const slot = slotIndex(accountId);
     const epoch = epochOf(Atomics.load(this.#ints, slot));
@@ -372,7 +372,7 @@ export class Counters {
     return this.#ints[record + RECORD.check] === this.#checkOf(accountId, slot, epoch);
   }
 
-  /** A check over what belongs to an epoch. Each step can be undone, so that a change of one field never goes unseen. */
+  /** A checksum over the fields of an epoch. Each mixing step is invertible, so that a change of a single field is always detected. */
   #checkOf(accountId: number, slot: number, epoch: number): number {
     const ints = this.#ints;
     const record = recordOf(slot, epoch);

@@ -1,6 +1,6 @@
 /**
- * Where the shared counters of a ledger lie: in memory, so that no charge waits for a disk, and after a loss of power they are gone
- * instead of old.
+ * The file of a ledger's shared counters. It is in memory, so that no charge waits for a disk, and so that counters are gone instead of stale
+ * after a loss of power.
  */
 import {
   closeSync,
@@ -19,7 +19,7 @@ import { fromSystem } from '../../errors.ts';
 import { mapFile } from '../../platform/libc.ts';
 import { COUNTERS_HEADER_SIZE_BYTES, COUNTERS_SIZE_BYTES, Counters, type CountersOwner } from './counters.ts';
 
-/** Shared memory of the host: a file system without a disk. */
+/** The host's shared memory: a file system in memory. */
 const MEMORY_FOLDER = '/dev/shm';
 
 const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
@@ -27,14 +27,14 @@ const BOOT_ID_FILE = '/proc/sys/kernel/random/boot_id';
 /** Counters that this process has mapped. */
 export interface OpenCounters {
   readonly counters: Counters;
-  /** Whether the path still leads to them: they may have been removed, or made again. */
+  /** Whether the path still leads to them. They may have been removed, or created again. */
   isCurrent(): boolean;
   close(): void;
 }
 
 /**
- * The paths that counters may have, the best first. The name has the folder's device and inode, so that a copied folder has counters of its
- * own: in a snapshot of a file system that is mounted beside it, the inode alone is the same.
+ * Returns the paths that counters may have, the preferred one first. The name contains the folder's device and inode, so that a copied folder
+ * has counters of its own. The inode alone is not enough: it is the same in a mounted snapshot of the file system.
  */
 export function countersPaths(ledgerFile: string, ledgerId: string): string[] {
   const folder = dirname(ledgerFile);
@@ -63,7 +63,7 @@ function mapCounters(fd: number, path: string): OpenCounters {
 }
 
 /**
- * Opens the counters of a ledger where there are any that can be believed: written for this ledger since this boot, in this very file.
+ * Opens the counters of a ledger; undefined if there are none that can be trusted: written for this ledger, since this boot, in this very file.
  *
  * @throws PagegateError mapping_failed
  */
@@ -83,7 +83,7 @@ export function openCounters(ledgerFile: string, ledgerId: string): OpenCounters
 }
 
 /**
- * Makes empty counters, in memory or, where the host has too little of it, beside the ledger.
+ * Creates empty counters in memory or, if that fails, for example because it is full, beside the ledger.
  *
  * @throws PagegateError ledger_unavailable
  */
@@ -91,12 +91,12 @@ export function createCounters(ledgerFile: string, ledgerId: string): OpenCounte
   let failure: unknown;
   for (const path of countersPaths(ledgerFile, ledgerId)) {
     try {
-      // Whoever still has the earlier file mapped may spend what was reserved for it, and nothing more.
+      // A process that still has the earlier file mapped can spend what was reserved there, and nothing more.
       rmSync(path, { force: true });
       const { O_RDWR, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
       const fd = openSync(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
       try {
-        // Every block is written: a hole would end a process that touches it while there is no memory left.
+        // Write every block: touching a hole while memory is full would kill the process.
         writeFileSync(fd, new Uint8Array(COUNTERS_SIZE_BYTES));
         const opened = mapCounters(fd, path);
         opened.counters.claim(ownerOf(fd, ledgerId));
@@ -114,7 +114,7 @@ export function createCounters(ledgerFile: string, ledgerId: string): OpenCounte
   throw fromSystem('ledger_unavailable', ledgerFile, failure);
 }
 
-/** A copy of a ledger's counters, for reading only; undefined if there are none that can be trusted, or read. */
+/** Returns a copy of a ledger's counters, for reading only; undefined if there are none that can be read and trusted. */
 export function readCounters(
   ledgerFile: string,
   ledgerId: string,
@@ -136,12 +136,12 @@ export function readCounters(
   return undefined;
 }
 
-/** Removes the counters of a ledger: what they held stands in the ledger. */
+/** Removes the counters of a ledger. What they held must be in the ledger. */
 export function removeCounters(ledgerFile: string, ledgerId: string): void {
   for (const path of countersPaths(ledgerFile, ledgerId)) rmSync(path, { force: true });
 }
 
-/** Opens a regular file of at least the counters' size; undefined for everything else, and for what this user may not open. */
+/** Opens a regular file of at least the counters' size; undefined for anything else, and if this user may not open it. */
 function openRegular(path: string, flags: number): number | undefined {
   let fd: number;
   try {
@@ -155,7 +155,7 @@ function openRegular(path: string, flags: number): number | undefined {
   return undefined;
 }
 
-/** Where counters lie, whether or not they can be believed; in memory, or on a disk that a charge may have to wait for. */
+/** Finds the counters' file, whether or not it can be trusted. If it is not in memory, a charge may have to wait for a disk. */
 export function findCounters(
   ledgerFile: string,
   ledgerId: string,

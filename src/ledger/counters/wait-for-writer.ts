@@ -1,18 +1,18 @@
-/** Waiting for the ledger writer to follow a command. */
+/** Waits until the ledger writer has applied a command's change. */
 
 import { tryWriterLock } from '../store/identity.ts';
 import { WRITER_STATE } from './counters.ts';
 import { readCounters } from './location.ts';
 
-/** A ledger writer without a heartbeat for so long is not running, or hangs; one that runs follows a command in less. */
+/** A ledger writer without a heartbeat for this long is not running, or hangs. One that runs applies a change sooner. */
 const TIMEOUT_MS = 5_000;
 const STEP_MS = 5;
 
 /**
- * Waits, for some seconds at most, until a running ledger writer has told the workers of a revision, or of a later one; returns at once when
- * none runs. It blocks: for administration only.
+ * Waits, at most a few seconds, until a running ledger writer has published a revision, or a later one, to the workers. Returns at once if
+ * none runs. It blocks the event loop, so it is for administration only.
  *
- * @returns false where a ledger writer lives, and has not told them.
+ * @returns false if a ledger writer runs and has not published it.
  */
 export function awaitPublished(
   ledgerFile: string,
@@ -27,7 +27,7 @@ export function awaitPublished(
     if (counters === undefined) return true;
     if (Date.now() - counters.status.heartbeatMs > TIMEOUT_MS) break;
     const isReady = options.untilReady !== true || counters.state === WRITER_STATE.ready;
-    // Another command's change may have come on top; the difference holds beyond 32 bits, too.
+    // The published revision may be a later one, of another command. The comparison also works after an overflow of 32 bits.
     const isFollowed = ((counters.revision - revision) | 0) >= 0;
     if (isFollowed && isReady) return true;
     Atomics.wait(pause, 0, 0, STEP_MS);
@@ -35,14 +35,14 @@ export function awaitPublished(
   return !isLocked(ledgerFile);
 }
 
-/** Whether a ledger writer lives: it holds the lock, also while it hangs. */
+/** Whether a ledger writer runs: it holds the lock, even while it hangs. */
 function isLocked(ledgerFile: string): boolean {
   try {
     const release = tryWriterLock(ledgerFile);
     release?.();
     return release === undefined;
   } catch {
-    // The change is made: that nobody can look is no failure of it.
+    // The change itself succeeded, so an error of this check must not fail it.
     return false;
   }
 }

@@ -1,4 +1,4 @@
-/** A node's copy of the fleet's accounts and keys: what its workers read, and the node's own meters. */
+/** A node's copy of the fleet's accounts and keys, which its workers read. The node's own meters are in the same file. */
 import { existsSync, renameSync, rmSync, statSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 import type { Database } from '../../platform/sqlite.ts';
@@ -8,22 +8,22 @@ import { openDatabase } from '../store/database.ts';
 import { asideName, identityFile, readIdentity } from '../store/identity.ts';
 import { ACCOUNT_COLUMNS, type AccountRow, STORED_KEY_COLUMNS, type StoredKeyRow } from '../store/records.ts';
 
-/** Days that a node reports again when it (re)connects. */
+/** Number of days whose usage a node reports again when it connects. */
 const REPORTED_DAYS = 40;
 
-/** Writes a row, whether or not it is there; every row has an id. */
+/** The statement that inserts or updates a row, by its id. */
 function upsertText(table: string, columns: readonly string[]): string {
   const others = columns.filter((column) => column !== 'id').map((column) => `${column} = excluded.${column}`);
   return `INSERT INTO ${table} (${columns.join(', ')}) VALUES (${columns.map((column) => `@${column}`).join(', ')})
     ON CONFLICT (id) DO UPDATE SET ${others.join(', ')}`;
 }
 
-/** The statements of a copy, prepared once. */
+/** Prepares the statements of a copy. */
 function prepareCopy(database: Database) {
   return {
     account: database.prepare<[AccountRow]>(upsertText('accounts', ACCOUNT_COLUMNS)),
     key: database.prepare<[StoredKeyRow]>(upsertText('api_keys', STORED_KEY_COLUMNS)),
-    // The ledger writer reads again what the audit names.
+    // The ledger writer reads accounts again that the audit table names.
     audit: database.prepare<[number]>(
       "INSERT INTO audit (at, actor, action, account_id) VALUES (0, 'fleet', 'fleet.follow', ?)",
     ),
@@ -37,8 +37,8 @@ function prepareCopy(database: Database) {
 }
 
 /**
- * Makes sure that the copy is this node's own. A folder that was copied, or that lost its file, starts over under an id of its own: what
- * the other node holds stays the other's.
+ * Ensures that the copy belongs to this node. If the folder was copied from another node, or has lost its file, this node starts over with a
+ * new id: what the other node holds stays the other node's.
  */
 export function ensureOwnCopy(file: string, nowMs: number): void {
   const known = readIdentity(file);
@@ -48,17 +48,17 @@ export function ensureOwnCopy(file: string, nowMs: number): void {
   setCopyAside(file, nowMs);
 }
 
-/** Sets the copy aside; the next one has another id. */
+/** Moves the copy aside. The next one has another id. */
 export function setCopyAside(file: string, nowMs: number): void {
   for (const suffix of ['', '-wal', '-shm'])
     if (existsSync(file + suffix)) renameSync(file + suffix, asideName(file, nowMs) + suffix);
   rmSync(identityFile(file), { force: true });
 }
 
-/** The copy, opened beside the ledger writer's own connection. */
+/** The open copy. Its connection is separate from the ledger writer's. */
 export class FleetCopy {
   readonly nodeId: string;
-  /** Grows with each start of the ledger writer. */
+  /** Incremented with each start of the ledger writer. */
   readonly incarnation: number;
   revision: number;
   history: number;
@@ -69,7 +69,7 @@ export class FleetCopy {
   /** @throws PagegateError ledger_unavailable */
   constructor(file: string) {
     this.#database = openDatabase(file, { isLocked: true });
-    // A new file begins with a revision of its own; a copy of nothing has none.
+    // A new file starts with a revision, but a copy that has no fleet yet must start at 0.
     this.#database.exec('UPDATE ledger SET revision = 0 WHERE fleet_id IS NULL');
     const state = this.#database
       .prepare<
@@ -85,7 +85,7 @@ export class FleetCopy {
     this.#statements = prepareCopy(this.#database);
   }
 
-  /** Refuses another fleet than the one that this is a copy of. @throws PagegateError ledger_unavailable */
+  /** Refuses a fleet other than the one that was copied. @throws PagegateError ledger_unavailable */
   refuseOther(fleetId: string, name: string): void {
     if (this.#fleetId === null) this.#database.prepare('UPDATE ledger SET fleet_id = ?').run(fleetId);
     this.#fleetId ??= fleetId;
@@ -98,13 +98,13 @@ export class FleetCopy {
   }
 
   /**
-   * Takes over what is newer in the engine, or everything where its history has changed.
+   * Copies what is newer in the engine, or everything if its history has changed.
    *
-   * @returns the ids of the accounts.
+   * @returns the ids of the copied accounts.
    */
   async follow(engine: Engine): Promise<readonly number[]> {
-    // First: what changes meanwhile is read again. Both at once: another history has another revision, by which the ledger writer and the
-    // workers see that there is something new.
+    // Read first, so that whatever changes meanwhile is copied again the next time. Both numbers are read in one statement: a new history has a
+    // new revision, from which the ledger writer and the workers see that there is something new.
     const [home] = await engine.query<{ revision: number; history: number }>('SELECT revision, history FROM ledger');
     if (home === undefined)
       throw new PagegateError('ledger_unavailable', `${engine.name}: the ledger’s own row is gone.`);
@@ -127,7 +127,7 @@ export class FleetCopy {
     { revision, history, isFull }: { revision: number; history: number; isFull: boolean },
   ): void {
     if (isFull) {
-      // What the engine does not know (any more) opens nothing here. Names are free again: they may have gone to others.
+      // Accounts and keys that the engine does not know (any more) must not be accepted here. Their names may belong to other accounts now.
       this.#database.exec(
         "UPDATE accounts SET state = 'closed', name = '-' || id; UPDATE api_keys SET revoked_at = 0, hash = '-' || id;",
       );
@@ -141,7 +141,7 @@ export class FleetCopy {
     followed.run(revision, history);
   }
 
-  /** Usage by day of some accounts since a day, as this node has charged it; of all accounts and many days when it reconnects. */
+  /** Returns the recent usage by day that this node has charged to some accounts. With `isFull`, after a reconnect, it covers more days. */
   days(accountIds: readonly number[], today: number, isFull: boolean): SyncDay[] {
     const since = isFull ? today - REPORTED_DAYS : today - 1;
     return this.#statements.days.all(since, since, JSON.stringify(accountIds));

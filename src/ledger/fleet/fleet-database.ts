@@ -1,34 +1,35 @@
-/** What doctor reads of a fleet's database. It changes nothing. */
+/** Reads the state of a fleet's database for `pagegate doctor`. Changes nothing. */
 import type { Engine } from '../postgres/engine.ts';
 import { HELD_LOOKUPS, IS_RUNNING, isHeardWithin, NOW } from '../postgres/fragments.ts';
 import { findLedger, SCHEMA_VERSION } from '../postgres/schema.ts';
 
-/** What a fleet's database says of itself, its ledger and this node. */
+/** State of a fleet's database, its ledger and this node. */
 export interface FleetDatabase {
-  /** Where it is, without a password. */
+  /** The address, without a password. */
   readonly name: string;
-  /** Of PostgreSQL, in its words. */
+  /** PostgreSQL and its version. */
   readonly server: string;
-  /** Undefined where there are no tables yet. */
+  /** Undefined if there are no tables yet. */
   readonly ledger: LedgerTables | undefined;
-  /** Why a failover may forget commits, or why commits wait, in words; undefined where neither is. */
+  /** Why a failover may lose commits, or why commits wait, in words; undefined if neither is the case. */
   readonly replication: string | undefined;
 }
 
 export interface LedgerTables {
   readonly version: number;
-  /** That this program works with. */
+  /** The version that this program needs. */
   readonly expected: number;
   readonly movedTo: string | null;
   readonly accounts: number;
   /** Nothing is granted, because commits were lost. */
   readonly isLearning: boolean;
-  /** Times that commits were lost. */
+  /** How many times commits were lost. */
   readonly history: number;
-  /** Lookups that nodes hold which are not heard, and their names. */
+  /** Number of lookups held by silent nodes. */
   readonly stranded: number;
+  /** Names of the silent nodes. */
   readonly silent: readonly string[];
-  /** How the database knows this node; undefined where it does not. */
+  /** This node, as the database knows it; undefined if it does not. */
   readonly node:
     | {
         readonly incarnation: number;
@@ -40,9 +41,9 @@ export interface LedgerTables {
 }
 
 /**
- * Looks at a fleet's database.
+ * Reads the state of a fleet's database.
  *
- * @param nodeId of this node; undefined where it has none yet.
+ * @param nodeId this node's id; undefined if it has none yet.
  * @throws PagegateError ledger_unavailable
  */
 export async function readFleetDatabase(
@@ -59,7 +60,7 @@ export async function readFleetDatabase(
   const tables =
     found === undefined || found.version !== SCHEMA_VERSION
       ? undefined
-      : await lookInside(engine, nodeId, maxStalenessSeconds);
+      : await readContents(engine, nodeId, maxStalenessSeconds);
   return {
     name: engine.name,
     server: `PostgreSQL ${version}`,
@@ -67,13 +68,13 @@ export async function readFleetDatabase(
     ledger:
       found === undefined
         ? undefined
-        : { version: found.version, expected: SCHEMA_VERSION, movedTo: found.moved_to, ...(tables ?? NOTHING) },
+        : { version: found.version, expected: SCHEMA_VERSION, movedTo: found.moved_to, ...(tables ?? EMPTY) },
   };
 }
 
-type Inside = Omit<LedgerTables, 'version' | 'expected' | 'movedTo'>;
+type Contents = Omit<LedgerTables, 'version' | 'expected' | 'movedTo'>;
 
-const NOTHING: Inside = { accounts: 0, isLearning: false, history: 0, stranded: 0, silent: [], node: undefined };
+const EMPTY: Contents = { accounts: 0, isLearning: false, history: 0, stranded: 0, silent: [], node: undefined };
 
 function replicationProblem(names: string, level: string, standbys: number): string | undefined {
   if (names === '') return 'no synchronous standby: a failover may forget commits';
@@ -81,7 +82,7 @@ function replicationProblem(names: string, level: string, standbys: number): str
   return standbys === 0 ? 'no standby is connected: every commit waits' : undefined;
 }
 
-async function lookInside(engine: Engine, nodeId: string | undefined, maxStaleness: number): Promise<Inside> {
+async function readContents(engine: Engine, nodeId: string | undefined, maxStaleness: number): Promise<Contents> {
   const [home] = await engine.query<{ accounts: number; learning: boolean; history: number }>(
     'SELECT (SELECT count(*) FROM accounts) AS accounts, learning_since IS NOT NULL AS learning, history FROM ledger',
   );

@@ -1,4 +1,4 @@
-/** Carries a ledger from a host's file to PostgreSQL, and back. Only while nobody charges; the source is then refused. */
+/** Moves a ledger from a host's file to PostgreSQL, or back, while no server charges. Afterwards the source is refused. */
 import { existsSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { dirname } from 'node:path';
@@ -20,7 +20,7 @@ import { setCopyAside } from './account-copy.ts';
 export interface MoveReport {
   readonly accounts: number;
   readonly keys: number;
-  /** Lookups used in the present cycles. */
+  /** Lookups used in the current cycles. */
   readonly used: number;
   readonly to: string;
 }
@@ -28,7 +28,7 @@ export interface MoveReport {
 type Counts = Omit<MoveReport, 'to'>;
 type Row = Readonly<Record<string, SqlValue>>;
 
-/** Tables that are the same in both homes, in the order of their references. */
+/** Tables that are the same in both stores, ordered so that a table follows those that it references. */
 const TABLES: Readonly<Record<string, readonly string[]>> = {
   accounts: ACCOUNT_COLUMNS,
   api_keys: [...STORED_KEY_COLUMNS, 'sealed'],
@@ -36,7 +36,7 @@ const TABLES: Readonly<Record<string, readonly string[]>> = {
   audit: ['id', 'at', 'actor', 'action', 'account_id', 'before', 'after'],
 };
 
-/** Rows in one statement. */
+/** Number of rows per statement. */
 const BATCH = 500;
 
 function insertText(table: string, columns: readonly string[], rows: number): string {
@@ -52,7 +52,7 @@ async function insertAll(sql: Sql, table: string, columns: readonly string[], ro
   }
 }
 
-/** Runs while no ledger writer of this host can. @throws PagegateError ledger_in_use */
+/** Runs a task under the ledger writer's lock, so that no server of this host can charge. @throws PagegateError ledger_in_use */
 async function whileStopped<T>(file: string, task: () => Promise<T>): Promise<T> {
   makeFolder(dirname(file), 0o750);
   const release = tryWriterLock(file);
@@ -65,7 +65,7 @@ async function whileStopped<T>(file: string, task: () => Promise<T>): Promise<T>
   }
 }
 
-/** Where a ledger is now, as the one that was moved there says. The id is what counts: a host may be reached by several names. */
+/** The value of `moved_to`: the new place of a ledger. Only the id is compared, because a host can have several names. */
 const homeOf = (name: string, ledgerId: string): string => `${name} (ledger ${ledgerId})`;
 const isHome = (movedTo: string, ledgerId: string): boolean => movedTo.endsWith(`(ledger ${ledgerId})`);
 
@@ -73,9 +73,9 @@ const setMoved = (database: Database, to: string | null): void =>
   void database.prepare('UPDATE ledger SET moved_to = ?').run(to);
 
 /**
- * Moves the ledger of this host to PostgreSQL. Ended at any moment, it can be run again.
+ * Moves the ledger of this host to PostgreSQL. If it is interrupted at any moment, it can be run again.
  *
- * @throws PagegateError no_ledger, ledger_in_use, ledger_unavailable, ledger_moved, move_refused where accounts are there already
+ * @throws PagegateError no_ledger, ledger_in_use, ledger_unavailable, ledger_moved, move_refused if the database has accounts already
  */
 export function moveToPostgres(file: string, connect: () => Promise<Engine>): Promise<MoveReport> {
   if (isMissingOrEmpty(file)) throw new PagegateError('no_ledger', `Got "${file}".`);
@@ -86,7 +86,7 @@ export function moveToPostgres(file: string, connect: () => Promise<Engine>): Pr
       const movedTo = createReader(database).movedTo();
       if (movedTo !== null && !isHome(movedTo, store.ledgerId))
         throw new PagegateError('ledger_moved', `${file} was moved to ${movedTo}.`);
-      // Moved, and not arrived: the move was ended between its two commits.
+      // If it is marked as moved already, an earlier move was interrupted between its two commits.
       if (movedTo === null) settle(file);
       return await sendAll(store, database, { file, wasMoved: movedTo !== null });
     } finally {
@@ -96,7 +96,7 @@ export function moveToPostgres(file: string, connect: () => Promise<Engine>): Pr
   });
 }
 
-/** @param options.wasMoved it was on its way before; whether it has arrived is not known. */
+/** @param options.wasMoved an earlier move has marked the file as moved; whether its rows have arrived is not known. */
 async function sendAll(
   store: PostgresStore,
   database: Database,
@@ -109,19 +109,19 @@ async function sendAll(
           ? new PagegateError('ledger_moved', `${file} was moved to ${store.name}.`)
           : new PagegateError('move_refused', `${store.name} has accounts already; name an empty database.`);
       const copied = await fill(sql, database);
-      // Before the commit there: at no moment both homes can be served.
+      // Mark the file before the database commits, so that both stores can never be served at the same time.
       setMoved(database, homeOf(store.name, store.ledgerId));
       return { ...copied, to: store.name };
     });
   } catch (error) {
-    // Served from here again only where it is certain that nothing has arrived.
+    // Remove the mark, so that the file can be served again, only if it is certain that nothing has arrived.
     const arrived = await store.rows('SELECT 1 AS one FROM accounts LIMIT 1').catch(() => undefined);
     if (!wasMoved && arrived?.length === 0) setMoved(database, null);
     throw error;
   }
 }
 
-/** Brings the meters of a stopped server to what was used. */
+/** Sets the meters of a stopped server to what was used. */
 function settle(file: string): void {
   const reserver = new Reserver({ file });
   if (!reserver.open()) throw new PagegateError('ledger_unavailable', reserver.state.reason);
@@ -129,7 +129,7 @@ function settle(file: string): void {
   if (!reserver.close()) throw new PagegateError('ledger_unavailable', reserver.state.reason);
 }
 
-/** Puts all rows of a file into the empty tables of a fleet's ledger. @throws PagegateError move_refused where not all has arrived */
+/** Copies all rows of a file into the empty tables of a fleet's ledger. @throws PagegateError move_refused if not all have arrived */
 async function fill(sql: Sql, database: Database): Promise<Counts> {
   const all: ReadRows = (text) => database.prepare<[], Row>(text).all();
   for (const [table, columns] of Object.entries(TABLES)) {
@@ -159,7 +159,7 @@ async function fill(sql: Sql, database: Database): Promise<Counts> {
 
 type ReadRows = (text: string) => readonly Row[];
 
-/** What accounts have used until now counts as granted to, and spent by, a node that is no more. */
+/** Records what accounts have used until now as granted to and spent by a retired node. */
 async function fillUsage(sql: Sql, all: ReadRows): Promise<void> {
   const node = `before-${all('SELECT ledger_id FROM ledger')[0]!['ledger_id']}`;
   await sql.run(
@@ -179,14 +179,14 @@ async function fillUsage(sql: Sql, all: ReadRows): Promise<void> {
   await insertAll(sql, 'usage_days', ['account_id', 'day', 'node', 'lookups'], days);
 }
 
-/** Where the file is made, beside its place. */
+/** The path, beside the ledger's, under which its file is written. */
 const unfinished = (file: string): string => `${file}.moving`;
 
 /**
- * Moves a fleet's ledger to the file of this host. What nodes hold and have not given back counts as used. Ended at any moment, it can be
- * run again.
+ * Moves a fleet's ledger to the file of this host. What nodes hold and have not given back counts as used. If it is interrupted at any
+ * moment, it can be run again.
  *
- * @throws PagegateError ledger_in_use where a node runs, ledger_unavailable, ledger_moved, move_refused where a ledger lies there
+ * @throws PagegateError ledger_in_use if a node runs, ledger_unavailable, ledger_moved, move_refused if the file holds a ledger
  */
 export function moveToFile(
   connect: () => Promise<Engine>,
@@ -200,7 +200,7 @@ export function moveToFile(
     const engine = await connect();
     try {
       const movedTo = (await findLedger(engine))?.moved_to ?? null;
-      // Moved, and not in its place: the move was ended after its commit.
+      // Moved, but the file is not in its place yet: an earlier move was interrupted after its commit.
       if (movedTo !== null && arrived !== undefined && isHome(movedTo, arrived.ledgerId))
         return putInPlace(file, arrived);
       const store = await PostgresStore.open(engine, { maxStalenessSeconds, create: false });
@@ -217,7 +217,7 @@ export function moveToFile(
   });
 }
 
-/** A ledger that is served from there is never replaced; one that was moved away is set aside. @throws PagegateError move_refused */
+/** Refuses to replace a ledger that is in use. One that was moved away is not refused; it is moved aside later. @throws PagegateError move_refused */
 function refuseLedgerThere(file: string): void {
   if (isMissingOrEmpty(file)) return;
   const database = openDatabase(file, { mustExist: true, isLocked: true });
@@ -226,10 +226,10 @@ function refuseLedgerThere(file: string): void {
   if (movedTo === null) throw new PagegateError('move_refused', `${file} holds a ledger; move its folder away first.`);
 }
 
-/** No node begins from here on to the end of the transaction. @throws PagegateError ledger_in_use */
+/** Refuses live nodes, and prevents others from joining until the end of the transaction. @throws PagegateError ledger_in_use */
 async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<void> {
   await sql.rows('LOCK TABLE nodes IN EXCLUSIVE MODE');
-  // The file is written in between, however long that takes.
+  // Writing the file may take long, and the transaction is idle meanwhile.
   await sql.rows('SET LOCAL idle_in_transaction_session_timeout = 0');
   const running = await sql.row<{ name: string }>(
     `SELECT name FROM nodes WHERE ${IS_RUNNING} AND ${isHeardWithin('?')}`,
@@ -239,7 +239,7 @@ async function refuseLiveNodes(sql: Sql, maxStalenessSeconds: number): Promise<v
     throw new PagegateError('ledger_in_use', `Node ${running.name} is live; stop all nodes first.`);
 }
 
-/** Makes the file, whole and on the disk. */
+/** Writes the complete file and syncs it to the disk. */
 async function fetchAll(temporary: string, sql: Sql): Promise<{ readonly ledgerId: string }> {
   const database = openDatabase(temporary, { isLocked: true });
   try {
@@ -254,7 +254,7 @@ async function fetchAll(temporary: string, sql: Sql): Promise<{ readonly ledgerI
   }
 }
 
-/** What there is to carry in a host's file. */
+/** Counts what a host's file contains. */
 function countsOf(database: Database): Counts {
   return database
     .prepare<[], Counts>(
@@ -306,7 +306,7 @@ async function fillFile(database: Database, sql: Sql): Promise<void> {
     for (const { id, cycle, used, total } of meters) meter.run(cycle, used, used, total, id);
     const day = database.prepare('INSERT INTO usage_days VALUES (?, ?, ?)');
     for (const { account_id, day: number, lookups } of days) day.run(account_id, number, lookups);
-    // A meter has the latest day itself: charges of the same day go on there.
+    // The latest day belongs in the meter itself, where further charges of the same day are added.
     database.exec(`UPDATE meters SET day = d.day, day_used = d.lookups FROM usage_days d
         WHERE d.account_id = meters.account_id AND d.day = (SELECT max(day) FROM usage_days l WHERE l.account_id = d.account_id);
       DELETE FROM usage_days WHERE (account_id, day) IN (SELECT account_id, day FROM meters);`);

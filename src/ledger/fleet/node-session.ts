@@ -1,8 +1,8 @@
 /**
- * A node's part in its fleet. Runs in the ledger writer: asks PostgreSQL for blocks of lookups, which the reserver reserves and the workers
- * spend; reports what was spent; keeps the node's copy of accounts and keys.
+ * A node's session with its fleet's database. It runs in the ledger writer: requests blocks of lookups from PostgreSQL, which the reserver
+ * reserves and the workers spend; reports what was spent; keeps the node's copy of accounts and keys up to date.
  *
- * One message is under way at a time. It tells all that may have changed, so that nothing depends on an answer that was lost.
+ * Only one message is in flight at a time. It contains everything that may have changed, so that nothing depends on an answer that was lost.
  */
 import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
@@ -19,22 +19,22 @@ import type { FleetCopy } from './account-copy.ts';
 import type { HeldGrants } from './held-grants.ts';
 import { SyncItems } from './sync-items.ts';
 
-/** How often a node reports when nothing happens; well before PostgreSQL takes its session for gone. */
+/** How often a node reports if nothing happens; well before PostgreSQL considers its session gone. */
 const SYNC_MS = 1_000;
 /** How soon it asks again while requests wait. */
 const URGENT_MS = 50;
-/** At least so long after a failure; doubled with each. */
+/** Delay after a failure; doubles with each failure in a row. */
 const RETRY_FIRST_MS = 100;
 const RETRY_MAX_MS = 2_000;
-/** A worker's question is answered after this at the latest, whether or not something was granted. */
+/** A worker's request is answered after this time at the latest, whether or not anything was granted. */
 const ANSWER_MS = 250;
-/** Where PostgreSQL says `busy` for so long, another server uses this node's identity: this one runs on a copy of its folder. */
+/** If PostgreSQL answers `busy` for this long, another server uses this node's identity: this one runs on a copy of its folder. */
 const BUSY_MS = 10_000;
-/** Less than a 64-bit float has. */
+/** Fits into a 64-bit float without loss. */
 const SESSION_BYTES = 6;
 /**
- * Accounts in one message. With all their days it must be done well before a statement is given up, also by a slow engine: a node whose first
- * message never is would be cut off for good.
+ * Number of accounts per message. Even a slow engine must handle them, with all their days, well before the statement times out. A node whose
+ * first message always timed out could never join.
  */
 const BATCH = 250;
 
@@ -42,16 +42,16 @@ export interface NodeSessionOptions {
   readonly copy: FleetCopy;
   readonly reserver: Reserver;
   readonly connect: () => Promise<Engine>;
-  /** What people call this node. */
+  /** The node's name for operators. */
   readonly nodeName: string;
   readonly maxStalenessSeconds: number;
-  /** The link to the generation that is served. */
+  /** The symbolic link to the current generation. */
   readonly currentLink?: string;
-  /** The node's state is not its own any more: it must start over. */
+  /** Called when the node's state is no longer its own, so that it must start over. */
   readonly onFenced: (error: PagegateError) => void;
 }
 
-/** What a refusal means for this node. */
+/** The message for each refusal. */
 const REFUSED: Readonly<Record<SyncRefusal, string>> = {
   busy: 'This node’s earlier session was heard moments ago; it is waited for.',
   copied:
@@ -61,7 +61,7 @@ const REFUSED: Readonly<Record<SyncRefusal, string>> = {
   moved: 'The fleet’s ledger was moved elsewhere; correct ledger.url.',
 };
 
-/** Talks to PostgreSQL until it is closed. */
+/** Exchanges messages with PostgreSQL until it is closed. */
 export class NodeSession {
   readonly #options: NodeSessionOptions;
   readonly #grants: HeldGrants;
@@ -70,16 +70,19 @@ export class NodeSession {
   #engine: Engine | undefined;
   #hasJoined = false;
   #seq = 0;
+  /** The next message must report everything, not only changes. */
   #isFull = true;
   #retryMs = RETRY_FIRST_MS;
   #busySinceMs: number | undefined;
   /** No further round begins. */
   #isClosed = false;
-  /** No connection is used or made any more. */
+  /** No connection is used or opened any more. */
   #isOver = false;
+  /** The next round begins without a pause. */
   #isAwake = false;
   #wakeUp: (() => void) | undefined;
-  #asked: (() => void)[] = [];
+  /** Called at the end of each round, to answer workers. */
+  #answers: (() => void)[] = [];
   #loop: Promise<void> | undefined;
 
   constructor(grants: HeldGrants, options: NodeSessionOptions) {
@@ -92,34 +95,34 @@ export class NodeSession {
     this.#loop = this.#run();
   }
 
-  /** Reserves for accounts that have run low. Resolves when workers should look again. */
+  /** Reserves for accounts that have run low. Resolves when the workers should try again. */
   async reserve(accountIds: ReadonlySet<number>): Promise<void> {
     const { reserver } = this.#options;
     reserver.reserve(accountIds);
     let isEmpty = false;
     for (const standing of reserver.standing(accountIds)) {
-      this.#items.want(standing);
+      this.#items.requestIfLow(standing);
       isEmpty ||= standing.reserved <= standing.used;
     }
-    if (this.#items.hasWanted) this.wake();
+    if (this.#items.hasRequests) this.wake();
     if (!isEmpty) return;
     await new Promise<void>((resolve) => {
-      this.#asked.push(resolve);
+      this.#answers.push(resolve);
       setTimeout(resolve, ANSWER_MS).unref();
     });
   }
 
-  /** Something has changed: the next message is sent now. */
+  /** Sends the next message now, because something has changed. */
   wake(): void {
     this.#isAwake = true;
     this.#wakeUp?.();
   }
 
   /**
-   * Ends the session, so that the next one may begin at once. A connection that was cut is made again for it.
+   * Ends the session, so that the next one may begin at once. Reconnects for that if the connection was lost.
    *
-   * @param options.standing what was used in the end, where all else is given back; what is held stays the node's where it is not said.
-   * @param options.limitMs how long that may take. What could not be said counts as used, until the next session says it.
+   * @param options.standing the final usage; everything else is given back. If undefined, the node keeps what it holds.
+   * @param options.limitMs how long that may take. What could not be reported counts as used until the next session reports it.
    */
   async leave({ standing, limitMs }: { standing?: readonly AccountStanding[]; limitMs: number }): Promise<void> {
     const late = new Promise<void>((resolve) => setTimeout(resolve, limitMs).unref());
@@ -129,7 +132,7 @@ export class NodeSession {
     this.#options.copy.close();
   }
 
-  /** Ends without a word, as a process that is killed. */
+  /** Ends without a message, like a process that is killed. */
   async kill(): Promise<void> {
     this.#isOver = true;
     const ended = this.#end();
@@ -138,31 +141,31 @@ export class NodeSession {
     this.#options.copy.close();
   }
 
-  /** Resolves when nothing is under way any more. */
+  /** Starts no further round; resolves when the present one has ended. */
   async #end(): Promise<void> {
     this.#isClosed = true;
     this.wake();
     await this.#loop;
   }
 
-  /** Tells the engine that this session ends, again and again until the engine has heard it. */
+  /** Reports the end of this session to the engine. Repeats that until the engine has answered. */
   async #goodbye(standing: readonly AccountStanding[] | undefined): Promise<void> {
     await this.#end();
     while (!this.#isOver) {
-      const isHeard = await this.#sayGoodbye(standing).catch(() => false);
-      if (isHeard) return;
+      const isDone = await this.#sayGoodbye(standing).catch(() => false);
+      if (isDone) return;
       await new Promise((resolve) => setTimeout(resolve, RETRY_FIRST_MS).unref());
     }
   }
 
-  /** @returns whether there is nothing more to say. */
+  /** @returns whether there is nothing more to report. */
   async #sayGoodbye(standing: readonly AccountStanding[] | undefined): Promise<boolean> {
     const engine = await this.#connected();
     const items = standing === undefined ? this.#items.collect(this.#isFull) : this.#items.last(standing);
-    const told = { leaves: true, isFull: standing !== undefined, hasAllDays: false };
-    const { refused } = await this.#tell(engine, items, told);
-    // An earlier session is taken to live for a moment. What else is refused is not this session's any more: a goodbye whose answer was
-    // lost has ended it, too.
+    const flags = { leaves: true, isFull: standing !== undefined, hasAllDays: false };
+    const { refused } = await this.#send(engine, items, flags);
+    // `busy` and `late` are temporary: the engine considers an earlier session alive for a moment. After any other refusal this session has
+    // ended. That includes an earlier goodbye whose answer was lost.
     return refused !== 'busy' && refused !== 'late';
   }
 
@@ -170,9 +173,9 @@ export class NodeSession {
     while (!this.#isClosed) {
       let pauseMs = SYNC_MS;
       try {
-        await this.#once();
+        await this.#round();
         this.#retryMs = RETRY_FIRST_MS;
-        if (this.#items.hasWanted) pauseMs = URGENT_MS;
+        if (this.#items.hasRequests) pauseMs = URGENT_MS;
       } catch (error) {
         this.#grants.problem = messageOf(error);
         this.#isFull = true;
@@ -180,7 +183,7 @@ export class NodeSession {
         this.#retryMs = Math.min(2 * this.#retryMs, RETRY_MAX_MS);
         this.#isAwake = false;
       }
-      for (const resolve of this.#asked.splice(0)) resolve();
+      for (const resolve of this.#answers.splice(0)) resolve();
       await this.#sleep(pauseMs);
     }
   }
@@ -199,34 +202,35 @@ export class NodeSession {
     this.#isAwake = false;
   }
 
-  async #once(): Promise<void> {
+  /** Reports to the engine, and applies its answers and what is new in its accounts. */
+  async #round(): Promise<void> {
     const { copy, reserver } = this.#options;
     const engine = await this.#connected();
     const isFull = this.#isFull;
     const items = this.#items.collect(isFull);
-    let isForgotten = false;
-    // Only the last message of several says that all was told.
+    let hasLostCommits = false;
+    // Only the last of several messages states that everything was reported.
     for (let at = 0; at === 0 || at < items.length; at += BATCH) {
       const isLast = at + BATCH >= items.length;
       const sent = { ms: Date.now(), atMs: performance.now() };
-      const told = { leaves: false, isFull: isFull && isLast, hasAllDays: isFull };
+      const flags = { leaves: false, isFull: isFull && isLast, hasAllDays: isFull };
       const batch = items.slice(at, at + BATCH);
-      const reply = await this.#tell(engine, batch, told);
+      const reply = await this.#send(engine, batch, flags);
       if (reply.refused !== undefined) return this.#refused(reply.refused);
-      if (this.#items.take(reply)) this.#isAwake = true;
-      isForgotten ||= reply.history !== copy.history;
+      if (this.#items.apply(reply)) this.#isAwake = true;
+      hasLostCommits ||= reply.history !== copy.history;
       if (reply.revision !== copy.revision || reply.history !== copy.history) {
         const changed = await copy.follow(engine);
         reserver.publishChanges();
         this.#items.changed(changed);
         this.#isAwake = true;
       }
-      // Only now: until the copy has what is newer, a revoked key would open.
-      this.#hear(reply, sent);
+      // Only after the copy is up to date: before that, a revoked key would still be accepted.
+      this.#noteContact(reply, sent);
       reserver.reserve(batch.map(({ id }) => id));
     }
-    // What was told before the loss was noticed is told once more: the engine grants nothing until all nodes have done so.
-    this.#isFull = isForgotten;
+    // After a loss of commits, report everything once more: the engine grants nothing until all nodes have done so.
+    this.#isFull = hasLostCommits;
     this.#busySinceMs = undefined;
   }
 
@@ -247,7 +251,8 @@ export class NodeSession {
     return engine;
   }
 
-  async #tell(
+  /** Sends one message and returns the engine's answer. */
+  async #send(
     engine: Engine,
     accounts: readonly SyncItem[],
     { leaves, isFull, hasAllDays }: { leaves: boolean; isFull: boolean; hasAllDays: boolean },
@@ -281,13 +286,13 @@ export class NodeSession {
     ]);
     const reply = row!.reply;
     if (reply.refused !== undefined) return reply;
-    this.#items.told(accounts);
+    this.#items.markReported(accounts);
     this.#grants.setClock(reply.now * 1_000, sentMs, Date.now());
     return reply;
   }
 
-  /** What the engine said was true when it was asked. */
-  #hear({ learning }: SyncReply, sent: { readonly ms: number; readonly atMs: number }): void {
+  /** Records a successful exchange. The answer was true at the latest when the message was sent, so that moment counts. */
+  #noteContact({ learning }: SyncReply, sent: { readonly ms: number; readonly atMs: number }): void {
     this.#grants.heardMs = sent.ms;
     this.#grants.heardAtMs = sent.atMs;
     this.#grants.isLearning = learning;
@@ -302,7 +307,7 @@ export class NodeSession {
       this.#busySinceMs ??= nowMs;
       isLost = nowMs - this.#busySinceMs > BUSY_MS;
     }
-    // A session that stays alive is another server's.
+    // An earlier session that stays alive belongs to another server.
     const error = new PagegateError('ledger_unavailable', REFUSED[isLost && refusal === 'busy' ? 'copied' : refusal]);
     if (isLost) {
       this.#isClosed = true;

@@ -1,4 +1,4 @@
-/** Connects to PostgreSQL. The only file that knows the driver. */
+/** Connects to PostgreSQL. Only this file uses the driver. */
 import pg from 'pg';
 import { ERRORS, PagegateError } from '../../errors.ts';
 import { withBrackets } from '../../network/address.ts';
@@ -12,37 +12,37 @@ import {
 } from './engine.ts';
 
 const CONNECT_TIMEOUT_MS = 3_000;
-/** A statement that has no answer by then has none: the connection is given up, and another one is tried. */
+/** If a statement has no answer within this time, the connection is closed. */
 const QUERY_TIMEOUT_MS = 5_000;
-/** A pooler that lends a session does it at once. */
+/** A pooler that has a free session lends it within this time. */
 const LENT_TIMEOUT_MS = 1_000;
-/** Oldest engine that is tried. */
+/** Oldest supported version of PostgreSQL. */
 const VERSION_MIN = 130_000;
-/** 64-bit integers: all of ours are below 2^53. */
+/** The type of 64-bit integers. All values in our tables are below 2^53. */
 const INT8_OID = 20;
 
 /**
- * What a session goes by, whatever role and database default to. The rules of grants need each statement to see what others have committed:
- * in repeatable read, one that has waited for a lock would grant by what was true before.
+ * Settings of each session, whatever the defaults of role and database are. The rules of grants need each statement to see what others have
+ * committed. With repeatable read, a statement that has waited for a lock would grant by stale data.
  */
 const SESSION = [
   'SET search_path = pagegate',
   "SET default_transaction_isolation = 'read committed'",
   'SET lock_timeout = 4000',
-  // Earlier than we give up, so that the engine says what became of it. Not when connecting: poolers refuse that.
+  // Shorter than our own timeout, so that the engine reports what became of the statement. Not a connection parameter: poolers refuse that.
   `SET statement_timeout = ${QUERY_TIMEOUT_MS - 500}`,
   'SET tcp_keepalives_idle = 10',
-  // A program that stands still, or whose host is gone, keeps no lock that the nodes wait for.
+  // A program that hangs, or whose host is gone, must not hold a lock for which the nodes wait.
   'SET idle_in_transaction_session_timeout = 30000',
 ].join('; ');
 
-/** Of a statement that writes, where the session may not. */
+/** The error code of a statement that writes in a read-only session. */
 const READ_ONLY = '25006';
 
-/** The engine ends the session: it shuts down, has crashed, or was told to; what it was doing may be done. */
+/** Error codes with which the engine ends the session: it shuts down, has crashed, or was told to. The statement may have been executed. */
 const SESSION_ENDED = /^(?:08|57P0)/;
 
-/** A warning without a class of its own; of our statements only the wait for a standby gives one. */
+/** The code of a generic warning. Of our statements, only one that waited for a standby causes it. */
 const STANDBY_WARNING = '01000';
 
 const types = {
@@ -50,7 +50,7 @@ const types = {
     oid === INT8_OID ? Number : pg.types.getTypeParser(oid, format as 'text'),
 };
 
-/** What went wrong, in words that say what to do. */
+/** Converts an error of the driver to one whose message has advice. */
 function failure(error: unknown, name: string): PagegateError {
   if (error instanceof PagegateError) return error;
   const { message, code = '' } = error as Error & { code?: string };
@@ -74,10 +74,10 @@ function failure(error: unknown, name: string): PagegateError {
 class PgEngine implements Engine {
   readonly name: string;
   isOpen = true;
-  /** The engine's process of this session; a pooler in between tells the driver another number. */
+  /** Process id of this session in the engine. Behind a pooler, the driver has another number. */
   backendPid = 0;
   readonly #client: pg.Client;
-  /** The engine has given up waiting for its standby, and has committed all the same. */
+  /** The engine has stopped waiting for its standby and has committed nevertheless. */
   #isDoubtful = false;
 
   constructor(client: pg.Client, name: string) {
@@ -114,8 +114,8 @@ class PgEngine implements Engine {
   }
 
   /**
-   * A connection is kept where the engine has refused a statement and goes on. Without such an answer nobody knows what became of it; and
-   * where nothing may be written any more, another of the hosts may take writes by now.
+   * Closes the connection after an error, unless the engine has refused the statement and the session continues. Without an answer it is unknown
+   * what became of the statement. If the session is read-only now, another host may accept writes.
    */
   #failed(error: unknown): PagegateError {
     const { severity, code = '' } = error as { severity?: string; code?: string };
@@ -124,7 +124,7 @@ class PgEngine implements Engine {
     return failure(error, this.name);
   }
 
-  /** A failover would forget it: what was done so counts as not answered. */
+  /** Refuses a commit that no standby has confirmed: a failover would lose it. @throws PagegateError ledger_unavailable */
   #refuseDoubt(): void {
     if (!this.#isDoubtful) return;
     this.#isDoubtful = false;
@@ -137,7 +137,7 @@ class PgEngine implements Engine {
 
   async listen(onChange: () => void): Promise<void> {
     this.#client.on('notification', ({ processId }) => {
-      // What this connection changed itself is known.
+      // Ignore this connection's own changes.
       if (processId !== this.backendPid) onChange();
     });
     await this.script('LISTEN pagegate');
@@ -145,7 +145,7 @@ class PgEngine implements Engine {
 
   async close(): Promise<void> {
     this.isOpen = false;
-    // A half-open connection never says goodbye.
+    // A half-open connection would never end by itself.
     const { stream } = (this.#client as unknown as { connection: { stream: { destroy(): void } } }).connection;
     const late = setTimeout(() => stream.destroy(), 1_000);
     await this.#client.end().catch(() => {});
@@ -154,8 +154,8 @@ class PgEngine implements Engine {
 }
 
 /**
- * Refuses a pooler that lends the engine's sessions by the transaction: what a session holds (its settings, a lock, what it listens to)
- * would be another client's. One that lends them for as long as a client stays is as good as the engine itself.
+ * Refuses a pooler that shares the engine's sessions between transactions: settings, locks and subscriptions of a session would then affect
+ * other clients. A pooler that lends a session to one client until it disconnects is accepted.
  */
 async function refuseLentSession(engine: PgEngine, other: pg.Client): Promise<void> {
   const PID = 'SELECT pg_backend_pid() AS pid';
@@ -164,7 +164,7 @@ async function refuseLentSession(engine: PgEngine, other: pg.Client): Promise<vo
     await other.connect();
     otherPid = (await other.query<{ pid: number }>(PID)).rows[0]?.pid;
   } catch {
-    // It waits for a session: ours is not lent to it.
+    // The second client got no session, so ours was not lent to it.
   } finally {
     await other.end().catch(() => {});
   }
@@ -217,9 +217,9 @@ async function connectTo(
       );
     }
     if (state?.fixed === true) throw failure({ message: 'a read-only transaction', code: READ_ONLY }, name);
-    const { processID: told } = client as unknown as { readonly processID: number | null };
+    const { processID: driverPid } = client as unknown as { readonly processID: number | null };
     engine.backendPid = state?.pid ?? 0;
-    if (told !== engine.backendPid)
+    if (driverPid !== engine.backendPid)
       await refuseLentSession(engine, new pg.Client({ ...settings, query_timeout: LENT_TIMEOUT_MS }));
     await engine.script(SESSION);
     return engine;
@@ -230,7 +230,7 @@ async function connectTo(
 }
 
 /**
- * Connects to the first host that takes writes. The driver tries one host only; this can go when it tries several
+ * Connects to the first host that accepts writes. The driver tries only one host; this loop can go when the driver tries several
  * (https://github.com/brianc/node-postgres/pull/3643).
  *
  * @throws PagegateError bad_ledger_url, ledger_unavailable
@@ -248,5 +248,5 @@ export async function connectEngine(options: EngineOptions): Promise<Engine> {
   throw new PagegateError('ledger_unavailable', problems.join(' '));
 }
 
-/** Connects to a fleet's database as the configuration names it. @throws PagegateError bad_ledger_url, ledger_unavailable */
+/** Connects to the fleet's database that the configuration names. @throws PagegateError bad_ledger_url, ledger_unavailable */
 export const connectFleet = async (source: EngineSource): Promise<Engine> => connectEngine(readEngine(source));

@@ -1,40 +1,40 @@
-/** The PostgreSQL engine that a fleet shares: how it is named, and how it is reached. */
+/** The PostgreSQL engine that a fleet shares: its interface, its settings, and its address. */
 import { PagegateError } from '../../errors.ts';
 import { isLoopback, withoutBrackets } from '../../network/address.ts';
 import { readSmallFile } from '../../platform/small-file.ts';
 
 /** A connection to the engine. */
 export interface Engine {
-  /** Where it is, without a password, for messages. */
+  /** The address for messages, without a password. */
   readonly name: string;
-  /** Runs one statement; values stand as `$1`, `$2` … in its text. @throws PagegateError ledger_unavailable */
+  /** Runs one statement with the placeholders `$1`, `$2` … for values. @throws PagegateError ledger_unavailable */
   query<T>(text: string, values?: readonly unknown[]): Promise<T[]>;
-  /** Runs several statements that take no values. @throws PagegateError ledger_unavailable */
+  /** Runs several statements without values. @throws PagegateError ledger_unavailable */
   script(text: string): Promise<void>;
-  /** Calls back when another connection has changed something. @throws PagegateError ledger_unavailable */
+  /** Calls `onChange` when another connection has changed something. @throws PagegateError ledger_unavailable */
   listen(onChange: () => void): Promise<void>;
-  /** False when the connection has ended. */
+  /** False once the connection has ended. */
   readonly isOpen: boolean;
   close(): Promise<void>;
 }
 
-/** What the configuration says of the engine. */
+/** The engine's settings in the configuration. */
 export interface EngineSource {
   /** `postgres://user@host:port,host:port/database?sslmode=verify-full`. */
   readonly url: string;
   readonly passwordFile?: string | undefined;
-  /** PEM certificates of the authorities that sign the engine's certificate. */
+  /** File with the PEM certificates of the authorities that sign the engine's certificate. */
   readonly caFile?: string | undefined;
 }
 
-/** What a connection needs. */
+/** The settings of a connection, with the contents of their files. */
 export interface EngineOptions {
   readonly url: string;
   readonly password: string;
   readonly ca?: string;
 }
 
-/** The variable that may hold the engine's password. */
+/** The environment variable that may hold the engine's password. */
 const PASSWORD_VARIABLE = 'PAGEGATE_LEDGER_PASSWORD';
 const SMALL_FILE_MAX_BYTES = 64 * 1024;
 
@@ -50,10 +50,10 @@ export function readEngine({ url, passwordFile, caFile }: EngineSource): EngineO
 const SSL_MODES = ['disable', 'verify-full', 'require'] as const;
 export type SslMode = (typeof SSL_MODES)[number];
 
-/** A URL of the engine, in its parts. */
+/** A parsed URL of the engine. */
 export interface EngineAddress {
   readonly user: string;
-  /** Tried in turn; the one that takes writes is used. */
+  /** Tried in turn; the first that accepts writes is used. */
   readonly hosts: readonly { readonly host: string; readonly port: number }[];
   readonly database: string;
   readonly sslMode: SslMode;
@@ -72,7 +72,7 @@ function refuse(what: string): never {
   );
 }
 
-/** Takes a URL of the engine apart. @throws PagegateError bad_ledger_url */
+/** Parses a URL of the engine. @throws PagegateError bad_ledger_url */
 export function parseEngineUrl(url: string): EngineAddress {
   const [, user, password, list, database, mode] = URL_FORM.exec(url) ?? [];
   if (user === undefined || list === undefined || database === undefined) return refuse('it is not understood.');
@@ -86,7 +86,7 @@ export function parseEngineUrl(url: string): EngineAddress {
     return { host: withoutBrackets(host), port: number };
   });
   if (hosts.length > HOSTS_MAX) return refuse(`at most ${HOSTS_MAX} hosts are tried, got ${hosts.length}.`);
-  // Beyond loopback a connection without TLS has to be asked for.
+  // Beyond loopback, a connection without TLS must be requested explicitly.
   const isLocal = hosts.every(({ host }) => isLoopback(host));
   const sslMode = (mode ?? (isLocal ? 'disable' : 'verify-full')) as SslMode;
   if (!SSL_MODES.includes(sslMode)) return refuse(`sslmode "${mode}" is not known.`);

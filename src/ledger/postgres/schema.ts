@@ -1,4 +1,4 @@
-/** The fleet's tables in PostgreSQL, version by version. A released step never changes; a new version is a new step at the end. */
+/** The fleet's tables in PostgreSQL, version by version. A released step never changes; a new version adds a step at the end. */
 import { randomBytes } from 'node:crypto';
 import { PagegateError } from '../../errors.ts';
 import { CYCLE_SECONDS } from '../cycle.ts';
@@ -10,12 +10,12 @@ CREATE TABLE ledger (
   one int PRIMARY KEY CHECK (one = 1),
   ledger_id text NOT NULL,
   version int NOT NULL,
-  -- Grows with every change of an account or a key; nodes copy what is newer than theirs.
+  -- Incremented by every change of an account or a key. Nodes copy rows with a newer revision than their own.
   revision int8 NOT NULL DEFAULT 0,
   last_seen_at int8 NOT NULL DEFAULT 0,
-  -- Grows when the engine turns out to have lost commits; nodes then copy everything anew.
+  -- Incremented when the engine has lost commits. Nodes then copy everything again.
   history int8 NOT NULL DEFAULT 0,
-  -- Since when nothing is granted, because commits were lost; seconds since 1970.
+  -- The time since which nothing is granted because commits were lost, in seconds since 1970.
   learning_since float8,
   moved_to text
 );
@@ -66,31 +66,31 @@ CREATE TABLE audit (
 CREATE TABLE nodes (
   id text PRIMARY KEY,
   name text NOT NULL,
-  -- Grows with each start of the node's ledger writer.
+  -- Incremented with each start of the node's ledger writer.
   incarnation int8 NOT NULL DEFAULT 0,
-  -- Of the ledger writer that runs, and its latest message; empty after an orderly stop.
+  -- The session of the running ledger writer (empty after an orderly stop), and the number of its latest message.
   session text NOT NULL DEFAULT '',
   seq int8 NOT NULL DEFAULT 0,
   created_at float8 NOT NULL,
   seen_at float8 NOT NULL DEFAULT 0,
-  -- When it last told of everything that it holds.
+  -- When it last reported everything that it holds.
   presented_at float8 NOT NULL DEFAULT 0,
   revision int8 NOT NULL DEFAULT 0,
   program text NOT NULL DEFAULT '',
-  -- Which data it serves.
+  -- The data that it serves.
   generation text NOT NULL DEFAULT '',
   retired_at float8
 );
--- One row for an account's cycle: what an operator has given back, and the lock under which its blocks are granted.
+-- One row per account and cycle: the lookups that an operator has given back. Its row lock protects the granting of blocks.
 CREATE TABLE cycles (
   account_id int8 NOT NULL REFERENCES accounts,
   cycle int8 NOT NULL,
   credit int8 NOT NULL DEFAULT 0 CHECK (credit >= 0),
-  -- When a node last had to wait although others hold units.
+  -- When a node last had to wait although other nodes hold lookups.
   recall_at float8,
   PRIMARY KEY (account_id, cycle)
 );
--- What a node may spend of a cycle, and what it said it has spent. Both count from the cycle's begin.
+-- What a node may spend of a cycle, and what it has reported as spent. Both count from the beginning of the cycle.
 CREATE TABLE grants (
   account_id int8 NOT NULL,
   cycle int8 NOT NULL,
@@ -135,7 +135,7 @@ CREATE FUNCTION announce() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN PERFORM pg_notify('pagegate', 'revision'); RETURN NULL; END $$;
 CREATE TRIGGER ledger_announce AFTER UPDATE OF revision ON ledger FOR EACH ROW EXECUTE FUNCTION announce();
 
--- A correction gives units of the present cycle back; what nodes have spent stays as it is.
+-- A correction gives back lookups of the current cycle. What nodes have spent stays unchanged.
 CREATE FUNCTION apply_correction() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   present int8;
@@ -150,12 +150,12 @@ BEGIN
   UPDATE pagegate.cycles SET credit = least(credit + NEW.credit,
       (SELECT coalesce(sum(granted), 0)::int8 FROM pagegate.grants WHERE account_id = NEW.account_id AND cycle = present))
     WHERE account_id = NEW.account_id AND cycle = present;
-  -- Nothing is left to do later.
+  -- The correction is applied already, so no row is inserted.
   RETURN NULL;
 END $$;
 CREATE TRIGGER corrections_apply BEFORE INSERT ON corrections FOR EACH ROW EXECUTE FUNCTION apply_correction();
 
--- A database keeps the length that it was made with: another one needs a step of its own.
+-- A database keeps the cycle length with which it was created. Changing the length needs another migration step.
 CREATE FUNCTION cycle_at(anchor int8, moment numeric) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
   SELECT greatest(0, floor((moment - coalesce(anchor, 0)) / ${CYCLE_SECONDS}))::int8 $$;
 CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
@@ -163,8 +163,8 @@ CREATE FUNCTION limit_in(account accounts, cycle int8) RETURNS int8 LANGUAGE sql
 `;
 
 /**
- * A revision is a moment, in milliseconds since 1970, where that is later than the last one: a database that has forgotten its latest changes
- * gives none of their numbers to another change. So it can tell that it has forgotten what a node knows.
+ * A revision is the time in milliseconds since 1970, or the previous revision plus 1 if that is greater. So a database that has lost its latest
+ * changes does not reuse their revisions. If a node has a revision that the database does not know, the database has lost commits.
  */
 const REVISIONS = `
 CREATE TABLE revisions (revision int8 PRIMARY KEY);
@@ -182,13 +182,13 @@ END $$;
 CREATE TRIGGER ledger_revision BEFORE UPDATE OF revision ON ledger FOR EACH ROW EXECUTE FUNCTION advance_revision();
 `;
 
-/** Step i brings the schema from version i to i + 1. */
+/** Step i migrates the schema from version i to i + 1. */
 const MIGRATIONS: readonly string[] = [TABLES, `${REVISIONS}${SYNC}`];
 
-/** The version of the tables that this program works with. */
+/** The version of the tables that this program needs. */
 export const SCHEMA_VERSION: number = MIGRATIONS.length;
 
-/** Serializes migrations; any number that nobody else uses. */
+/** The key of the advisory lock that serializes migrations; any number that no other program uses. */
 const MIGRATION_LOCK = 0x70674c47;
 
 export interface FoundLedger {
@@ -197,7 +197,7 @@ export interface FoundLedger {
   readonly moved_to: string | null;
 }
 
-/** The ledger of a database; undefined where there is none. @throws PagegateError ledger_unavailable where something else lies there */
+/** Finds the ledger of a database; undefined if there is none. @throws PagegateError ledger_unavailable if the schema holds something else */
 export async function findLedger(engine: Engine): Promise<FoundLedger | undefined> {
   const tables = await engine.query<{ name: string }>(
     "SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'pagegate'",
@@ -213,17 +213,17 @@ export async function findLedger(engine: Engine): Promise<FoundLedger | undefine
   return row;
 }
 
-/** Refuses tables of another program version. @throws PagegateError ledger_version */
+/** Refuses tables of a newer program. @throws PagegateError ledger_version */
 function refuseNewer(engine: Engine, version: number): void {
   if (version <= SCHEMA_VERSION) return;
   throw new PagegateError('ledger_version', `${engine.name}: expected version ${SCHEMA_VERSION}, got ${version}.`);
 }
 
-/** Brings the tables from whichever version they have to the current one. @throws PagegateError ledger_version, ledger_unavailable */
+/** Creates the tables, or migrates them to the current version. @throws PagegateError ledger_version, ledger_unavailable */
 async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
   await engine.query('SELECT pg_advisory_lock($1)', [MIGRATION_LOCK]);
   try {
-    // Another program may have done it in the meantime.
+    // Another program may have migrated them in the meantime.
     const before = (await findLedger(engine))?.version ?? 0;
     refuseNewer(engine, before);
     for (let version = before; version < SCHEMA_VERSION; version += 1) {
@@ -246,10 +246,10 @@ async function migrateSchema(engine: Engine): Promise<FoundLedger | undefined> {
 }
 
 /**
- * Makes the tables, or brings them to the current version; one program at a time.
+ * Creates the tables, or migrates them to the current version. Only one program does that at a time.
  *
- * @param options.create makes them where there are none.
- * @param options.isRunning the caller works with this ledger already. A newer program that has upgraded it meanwhile has kept what that needs.
+ * @param options.create creates the tables if there are none.
+ * @param options.isRunning the caller uses this ledger already. Newer tables are accepted then: a migration keeps what running programs need.
  * @returns the ledger's id.
  * @throws PagegateError no_ledger, ledger_version, ledger_moved, ledger_unavailable
  */

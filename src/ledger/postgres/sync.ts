@@ -1,22 +1,23 @@
 /**
- * What a node and the engine say to each other, in one statement each way: the node tells what it holds and has spent, the engine grants
- * blocks. The function is the only place that writes grants, so that all rules of the fleet stand here.
+ * The protocol between a node and the engine: one call of the SQL function `sync` per message. The node reports what it holds and has spent;
+ * the engine answers with grants. All rules for granting blocks to nodes are in this function.
  *
- * A node's word on what it holds is binding downward: it never spends above what it told last plus what it was granted since. So an
- * answer that was lost needs no retry, and a block is given back by naming a lower number.
+ * A node never spends more than what it last reported as held plus what it was granted since. So an answer that was lost needs no retry, and a
+ * node gives a block back by reporting a lower number.
  */
 
-/** An account's cycle as a node holds it. */
+/** A node's report about an account's cycle. */
 export interface SyncItem {
+  /** The account's. */
   readonly id: number;
   readonly cycle: number;
-  /** Units of the cycle that the node may spend, as far as it knows. */
+  /** Lookups of the cycle that the node may spend, as far as it knows; including those that it has spent. */
   readonly granted: number;
-  /** Units that it has spent. */
+  /** Lookups that it has spent. */
   readonly spent: number;
-  /** Where it wants `granted` to be. */
+  /** The value of `granted` that it requests. */
   readonly target: number;
-  /** Lookups that this node has charged ever. */
+  /** All lookups that this node has ever charged to the account. */
   readonly total: number;
 }
 
@@ -30,14 +31,15 @@ export interface SyncRequest {
   readonly node: string;
   readonly name: string;
   readonly incarnation: number;
-  /** Of this ledger writer's process. */
+  /** A random number that identifies this ledger writer's process. */
   readonly session: string;
-  /** Of the ledger writer before it on this host, since the host was started: that one has ended. */
+  /** The session of the previous ledger writer on this host, which has ended; 0 if there was none since the host was started. */
   readonly previous: string;
+  /** The number of the message in its session. */
   readonly seq: number;
-  /** All that the node holds is among the accounts. */
+  /** With this message the node has reported everything that it holds. */
   readonly full: boolean;
-  /** The node stops in an orderly way. */
+  /** The session ends in an orderly way. */
   readonly leaves: boolean;
   readonly revision: number;
   readonly program: string;
@@ -50,13 +52,13 @@ export interface SyncRequest {
 
 /** Why a node is refused. */
 export type SyncRefusal =
-  /** Another session of this node is alive; or was, moments ago. */
+  /** Another session of this node is alive, or was moments ago. */
   | 'busy'
   /** Another process has started from the same state. */
   | 'copied'
-  /** An operator has given the node up. */
+  /** An operator has retired the node. */
   | 'retired'
-  /** An older message of this session. */
+  /** The message is not newer than the latest one of this session. */
   | 'late'
   | 'moved';
 
@@ -64,33 +66,33 @@ export interface SyncGrant {
   readonly id: number;
   readonly cycle: number;
   readonly granted: number;
-  /** What others have used of the cycle, less what an operator gave back; may be negative. */
+  /** What other nodes have used of the cycle, less what an operator gave back; may be negative. */
   readonly others: number;
 }
 
 export interface SyncReply {
   readonly refused?: SyncRefusal;
-  /** The engine's clock, seconds since 1970. */
+  /** The engine's clock, in seconds since 1970. */
   readonly now: number;
   readonly revision: number;
   readonly history: number;
   readonly learning: boolean;
   readonly accounts: readonly SyncGrant[];
-  /** Accounts of which others need what this node holds. */
+  /** Ids of accounts of which other nodes need what this node holds. */
   readonly recalled: readonly number[];
 }
 
 export const SYNC = `
 CREATE OR REPLACE FUNCTION sync(request jsonb) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE
-  -- A ledger writer that was heard so recently is taken to live.
+  -- A session that reported within this many seconds counts as alive.
   takeover_after CONSTANT float8 := 3;
   recall_lasts CONSTANT float8 := 5;
-  -- Earlier cycles are forgotten.
+  -- Earlier cycles are deleted.
   kept_cycles CONSTANT int8 := 3;
   me CONSTANT text := request->>'node';
   stale CONSTANT float8 := (request->>'max_staleness')::float8;
-  -- While commits may have been lost, nothing is granted for at least so long: nodes that the engine has forgotten come back meanwhile.
+  -- After a loss of commits, nothing is granted for at least this many seconds. Nodes that the engine has lost report again meanwhile.
   learning_min CONSTANT float8 := stale / 6;
   moment float8;
   home ledger%ROWTYPE;
@@ -111,13 +113,13 @@ DECLARE
   remaining int8;
   answers jsonb := '[]';
   recalled jsonb;
-  -- What the engine does not know: a line of the audit.
+  -- What a node knows and the engine does not; written to the audit table.
   evidence jsonb;
 BEGIN
   INSERT INTO nodes (id, name, created_at) VALUES (me, request->>'name', extract(epoch FROM clock_timestamp()))
     ON CONFLICT DO NOTHING;
   SELECT * INTO STRICT known FROM nodes WHERE id = me FOR UPDATE;
-  -- After the lock: a move of the ledger excludes all nodes.
+  -- Read after the lock, because a move of the ledger locks out all nodes.
   SELECT * INTO STRICT home FROM ledger;
   IF home.moved_to IS NOT NULL THEN RETURN jsonb_build_object('refused', 'moved'); END IF;
   moment := extract(epoch FROM clock_timestamp());
@@ -131,29 +133,30 @@ BEGIN
   ELSIF (request->>'seq')::int8 <= known.seq THEN
     RETURN jsonb_build_object('refused', 'late');
   END IF;
-  -- What came before the first of them was not written down.
+  -- Revisions before the first row of this table were not recorded.
   is_lost := (request->>'revision')::int8 > (SELECT min(revision) FROM revisions)
     AND NOT EXISTS (SELECT 1 FROM revisions WHERE revision = (request->>'revision')::int8);
   IF is_lost THEN
     evidence := jsonb_build_object('revision', request->'revision', 'known', home.revision);
-    -- Other nodes know it, too; all copy everything anew when they hear of the loss.
+    -- Other nodes may have this revision, too. Recording it makes sure that the same loss is noticed only once: then all nodes copy everything.
     INSERT INTO revisions VALUES ((request->>'revision')::int8) ON CONFLICT DO NOTHING;
     is_lost := FOUND;
   END IF;
 
-  -- First all that the node tells, under the locks of its accounts in the order of their ids.
+  -- First store what the node reports. The rows of the cycles are locked in the order of the account ids.
   FOR item IN
     SELECT x.*, a.id IS NOT NULL AS is_known,
         CASE WHEN a.cycle_anchor IS NULL THEN 0 ELSE cycle_at(a.cycle_anchor, moment::numeric) END AS present
       FROM jsonb_to_recordset(request->'accounts') AS x(id int8, cycle int8, granted int8, spent int8, target int8, total int8)
       LEFT JOIN accounts a ON a.id = x.id ORDER BY x.id, x.cycle
   LOOP
-    -- Forgotten here on purpose.
+    -- Older cycles were deleted on purpose.
     CONTINUE WHEN item.cycle < item.present - kept_cycles;
     IF NOT item.is_known THEN
       is_lost := true;
       evidence := jsonb_build_object('account', item.id, 'known', NULL);
-      -- What was used under this number stays its own: it is given to nobody else, and not lost again. No account has such a name.
+      -- Keep the id and its usage in a closed account, so that no other account gets this id and the usage is not lost again. The name is not
+      -- a valid account name.
       INSERT INTO accounts (id, name, state, created_at) VALUES (item.id, '-' || item.id, 'closed', floor(moment))
         ON CONFLICT DO NOTHING;
       PERFORM setval('accounts_id_seq', greatest(item.id, (SELECT last_value FROM accounts_id_seq)));
@@ -166,7 +169,8 @@ BEGIN
       is_lost := true;
       evidence := jsonb_build_object('account', item.id, 'cycle', item.cycle, 'granted', item.granted, 'spent', item.spent, 'known', mine.granted);
     END IF;
-    -- What an earlier session was granted stays with the node until this one says otherwise; one that leaves says so at once.
+    -- In its first message a session may not know all that an earlier session was granted, so the node keeps that until a later message. A
+    -- session that leaves has no later message, so its report counts at once.
     held := greatest(item.granted, item.spent, mine.spent,
       CASE WHEN is_first AND NOT (request->>'leaves')::boolean THEN mine.granted ELSE 0 END);
     INSERT INTO grants (account_id, cycle, node, granted, spent)
@@ -202,7 +206,7 @@ BEGIN
   END IF;
   SELECT count(*) INTO live FROM nodes WHERE retired_at IS NULL AND session <> '' AND seen_at > moment - stale;
 
-  -- Then what it asks for.
+  -- Then grant what it requests.
   FOR item IN
     SELECT x.*, a AS account FROM jsonb_to_recordset(request->'accounts')
       AS x(id int8, cycle int8, target int8) JOIN accounts a ON a.id = x.id ORDER BY x.id, x.cycle
@@ -212,7 +216,7 @@ BEGIN
     SELECT * INTO mine FROM grants JOIN cycles USING (account_id, cycle)
       WHERE account_id = item.id AND cycle = item.cycle AND node = me;
     CONTINUE WHEN NOT FOUND;
-    -- A node that is not heard may have spent all that it holds.
+    -- A node that has not reported lately may have spent all that it holds.
     SELECT coalesce(sum(granted), 0)::int8 AS granted,
         coalesce(sum(CASE WHEN retired_at IS NULL AND seen_at > moment - stale THEN spent ELSE granted END), 0)::int8 AS gone
       INTO others FROM grants JOIN nodes ON nodes.id = grants.node
@@ -222,7 +226,7 @@ BEGIN
       whole := limit_in(account, present) + mine.credit;
       free := whole - others.granted - held;
       remaining := greatest(0, whole - others.gone - mine.spent);
-      -- In hand at most 1 % of the limit, and a share of what is left that shrinks towards the quota's end.
+      -- A node may hold at most 1 % of the limit, and a share of what is left, which gets smaller towards the end of the quota.
       wanted := least(item.target, mine.spent + greatest(1, least(limit_in(account, present) / 100, remaining / (8 * live))));
       held := held + greatest(0, least(wanted - held, free));
       IF held > mine.granted THEN
@@ -239,7 +243,7 @@ BEGIN
   SELECT coalesce(jsonb_agg(DISTINCT grants.account_id), '[]') INTO recalled FROM grants JOIN cycles USING (account_id, cycle)
     WHERE grants.node = me AND grants.granted > grants.spent AND cycles.recall_at > moment - recall_lasts;
 
-  -- Once a minute at most, and never in the way of a change: what an operator's clock is compared with.
+  -- The latest time seen, against which clocks are checked. Updated at most once a minute, and skipped if a change has locked the row.
   UPDATE ledger SET last_seen_at = greatest(last_seen_at, floor(moment)::int8)
     WHERE one = (SELECT one FROM ledger WHERE last_seen_at < moment - 60 FOR UPDATE SKIP LOCKED);
   IF FOUND AND floor(moment / 86400) > floor(home.last_seen_at / 86400.0) THEN

@@ -1,12 +1,12 @@
-/** Whether the clock may be believed. A cycle that a wrong clock opened could never be closed again, so a leap is refused. */
+/** Decides whether the clock can be trusted. A leap is refused, because a cycle that a wrong clock opened could never be closed again. */
 
 import { LIMITS } from '../../limits.ts';
 import { rfc3339 } from '../../times.ts';
 
-/** How far ahead of the latest second seen the clock may be, in seconds: a machine that was off for a month goes on by itself. */
+/** How far the clock may be ahead of the latest second seen, in seconds. A machine that was off for a month still resumes by itself. */
 export const CLOCK_LEAP_SECONDS = LIMITS.clockLeapSeconds.value;
 
-/** Why the clock is refused, in words; undefined when it may be believed. */
+/** Why the clock is refused, in words; undefined if it can be trusted. */
 export function clockProblem(lastSeenSeconds: number, nowSeconds: number): string | undefined {
   if (lastSeenSeconds === 0 || nowSeconds <= lastSeenSeconds + CLOCK_LEAP_SECONDS) return undefined;
   const days = Math.floor((nowSeconds - lastSeenSeconds) / 86_400);

@@ -1,4 +1,4 @@
-/** The ledger's SQLite file: how it is opened. */
+/** Opens the ledger's SQLite file. */
 import { closeSync, openSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { PagegateError } from '../../errors.ts';
@@ -8,22 +8,22 @@ import { migrate } from './migrations.ts';
 import { asLedgerError } from './sqlite-failures.ts';
 
 export interface DatabaseOptions {
-  /** Opens without writing or migrating; the file must exist. */
+  /** Opens for reading, without migrating; the file must exist. */
   readonly readonly?: boolean;
-  /** Opens for writing, but neither makes the file nor takes an empty one for a new ledger. */
+  /** Opens for writing, but neither creates the file nor initializes an empty one. */
   readonly mustExist?: boolean;
-  /** Says that the caller holds the ledger writer's lock already. */
+  /** The caller holds the ledger writer's lock already. */
   readonly isLocked?: boolean;
   /** Milliseconds to wait for another writer. */
   readonly busyTimeoutMs?: number;
 }
 
-/** `pgLG`, so that `file` and we ourselves can tell this file from any other SQLite file. */
+/** `pgLG`: distinguishes a ledger from other SQLite files, for pagegate and for the `file` command. */
 export const APPLICATION_ID = 0x70674c47;
 
-/** Pages of the write-ahead log after which a commit copies them into the file: 1,000 · 4 KiB bound its size near 4 MiB. */
+/** Pages in the write-ahead log at which a commit copies them into the file (a checkpoint). 1,000 · 4 KiB keep the log near 4 MiB. */
 const WAL_PAGES = 1_000;
-/** What the log is cut back to once it has been copied, in bytes. */
+/** Size to which the log is truncated after a checkpoint, in bytes. */
 const WAL_LIMIT_BYTES = 8 * 1024 * 1024;
 
 const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
@@ -46,9 +46,9 @@ const NETWORK_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
 ]);
 
 /**
- * Refuses a directory on a network file system: locks and shared memory do not hold there, so two hosts could both charge.
+ * Refuses a directory on a network file system. Locks and shared memory do not work across hosts there, so two hosts could both charge.
  *
- * @param typeOf the file system's magic number; replaced in tests.
+ * @param typeOf returns the file system's magic number; replaced in tests.
  * @throws PagegateError ledger_on_network
  */
 export function refuseNetworkFileSystem(directory: string, typeOf = (path: string) => statfsSync(path).type): void {
@@ -60,14 +60,14 @@ export function refuseNetworkFileSystem(directory: string, typeOf = (path: strin
   }
 }
 
-/** Refuses a pipe, which SQLite would wait for, a folder and a device. */
+/** Refuses everything that is not a regular file. SQLite would wait for a pipe. */
 function refuseOtherKinds(file: string): void {
   if (statSync(file, { throwIfNoEntry: false })?.isFile() !== false) return;
   throw new PagegateError('ledger_unavailable', `${file} is not a regular file.`, { file });
 }
 
 /**
- * Opens (and creates or migrates) the file.
+ * Opens the file. Creates and migrates it if the options allow that.
  *
  * @throws PagegateError ledger_unavailable with the reason, ledger_on_network, ledger_version.
  */
@@ -78,7 +78,7 @@ export function openDatabase(file: string, options: DatabaseOptions = {}): Datab
     if (mayCreate) makeFolder(dirname(file), 0o750);
     refuseNetworkFileSystem(dirname(file));
     refuseOtherKinds(file);
-    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    // Other users of the host must not read the ledger. SQLite gives its side files the same mode.
     if (mayCreate) closeSync(openSync(file, 'a', 0o640));
     database = new Sqlite(file, {
       timeout: options.busyTimeoutMs ?? 5_000,

@@ -1,6 +1,6 @@
 /**
- * Which ledger belongs in a folder: a small file beside it says so. A ledger that is lost is then not taken for one that never was, and
- * one that was put in its place is not served.
+ * A small file beside the ledger records which ledger belongs in a folder. Because of it, a lost ledger is not mistaken for one that never
+ * existed, and another ledger in its place is not served.
  */
 import { closeSync, existsSync, openSync, renameSync, rmSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -9,11 +9,11 @@ import { replaceDurable } from '../../platform/durable-files.ts';
 import { lockFile } from '../../platform/libc.ts';
 import { readSmallFileIfAny } from '../../platform/small-file.ts';
 
-/** What the file holds. */
+/** Content of the identity file. */
 export interface LedgerIdentity {
   /** 32 hexadecimal digits. */
   readonly ledgerId: string;
-  /** Inodes of the ledger and of its write-ahead log, as they were last in use together; `0` where not known. */
+  /** Inodes of the ledger and of its write-ahead log when they were last in use together; `0` if unknown. */
   readonly file: string;
   readonly log: string;
 }
@@ -23,7 +23,7 @@ const UNKNOWN_ID = 'unknown, the identity file is damaged';
 
 export const identityFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'ledger.id');
 
-/** The identity; undefined where there is none. One that is damaged has an id that no ledger has. */
+/** Reads the identity; undefined if there is none. For a damaged file the id is one that no ledger has. */
 export function readIdentity(ledgerFile: string): LedgerIdentity | undefined {
   const options = { code: 'ledger_unavailable', maxBytes: FILE_MAX_BYTES } as const;
   const text = readSmallFileIfAny(identityFile(ledgerFile), options)?.toString('latin1');
@@ -34,7 +34,7 @@ export function readIdentity(ledgerFile: string): LedgerIdentity | undefined {
 
 const inodeOf = (path: string): string => String(statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? 0);
 
-/** Writes down the ledger and the log that are in use now. @throws the system's error */
+/** Records the ledger and the log that are in use now. @throws the system's error */
 export function noteIdentity(ledgerFile: string, ledgerId: string): void {
   const [file, log] = [inodeOf(ledgerFile), inodeOf(`${ledgerFile}-wal`)];
   const known = readIdentity(ledgerFile);
@@ -42,7 +42,7 @@ export function noteIdentity(ledgerFile: string, ledgerId: string): void {
   replaceDurable(identityFile(ledgerFile), `${ledgerId} ${file} ${log}\n`, 0o640);
 }
 
-/** Whether nothing lies there that could be a ledger. What cannot be looked at is left to the one who opens it. */
+/** Whether the file does not exist or is empty. Returns false if that cannot be determined: opening the file then reports why. */
 export function isMissingOrEmpty(ledgerFile: string): boolean {
   try {
     const stats = statSync(ledgerFile);
@@ -53,9 +53,9 @@ export function isMissingOrEmpty(ledgerFile: string): boolean {
 }
 
 /**
- * Refuses to make a ledger in the place of one that is lost: an empty one would refuse its keys and refund its usage.
+ * Refuses a ledger that is lost, so that no empty one is created in its place, which would refuse its keys and refund its usage.
  *
- * @param expected the id of the ledger that was there; what the identity file says unless told otherwise.
+ * @param expected the id of the ledger that was there; by default that of the identity file.
  * @throws PagegateError ledger_unavailable
  */
 export function refuseLostLedger(ledgerFile: string, expected = readIdentity(ledgerFile)?.ledgerId): void {
@@ -69,16 +69,16 @@ export function refuseLostLedger(ledgerFile: string, expected = readIdentity(led
   );
 }
 
-/** Refuses to go on without a ledger. @throws PagegateError no_ledger where there never was one, ledger_unavailable where it is lost */
+/** Refuses to continue without a ledger. @throws PagegateError no_ledger if there never was one, ledger_unavailable if it is lost */
 export function requireLedger(ledgerFile: string): void {
   refuseLostLedger(ledgerFile);
   if (isMissingOrEmpty(ledgerFile)) throw new PagegateError('no_ledger', `Got "${ledgerFile}".`, { file: ledgerFile });
 }
 
-/** Refuses another ledger than the one that belongs here. @throws PagegateError ledger_unavailable */
+/** Refuses a ledger other than the one that belongs here. @throws PagegateError ledger_unavailable */
 export function refuseForeignLedger(ledgerFile: string, ledgerId: string): void {
   const expected = readIdentity(ledgerFile)?.ledgerId;
-  // A damaged file is written again: the ledger itself says who it is.
+  // A damaged identity file refuses nothing: it is written again, with the id in the ledger itself.
   if (expected === undefined || expected === UNKNOWN_ID || expected === ledgerId) return;
   throw new PagegateError(
     'ledger_unavailable',
@@ -89,24 +89,24 @@ export function refuseForeignLedger(ledgerFile: string, ledgerId: string): void 
   );
 }
 
-/** Refuses a ledger that has another home now. @throws PagegateError ledger_moved */
+/** Refuses a ledger that was moved to another place. @throws PagegateError ledger_moved */
 export function refuseMovedLedger(ledgerFile: string, movedTo: string | null): void {
   if (movedTo !== null) throw new PagegateError('ledger_moved', `${ledgerFile} was moved to ${movedTo}.`);
 }
 
-/** Locked by whoever may replace the ledger or write its meters: the ledger writer, a restore, a correction. */
+/** The lock file of those that may replace the ledger or write its meters: the ledger writer, a restore, a correction. */
 export const writerLockFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.lock');
 
-/** Opens that file, which is made where there is none; its folder must be there. */
+/** Opens the lock file, and creates it if necessary. Its folder must exist. */
 export function openWriterLock(ledgerFile: string): number {
-  // For reading, too: a pipe that lies there is then not waited for.
+  // Opened for reading, too, so that the open does not block if a pipe has this name.
   return openSync(writerLockFile(ledgerFile), 'a+', 0o600);
 }
 
 /**
- * Takes the lock where nobody has it.
+ * Takes the ledger writer's lock if it is free.
  *
- * @returns what gives it back; undefined where another process has it.
+ * @returns a function that releases it; undefined if another process holds it.
  * @throws the system's error
  */
 export function tryWriterLock(ledgerFile: string): (() => void) | undefined {
@@ -117,12 +117,12 @@ export function tryWriterLock(ledgerFile: string): (() => void) | undefined {
   return undefined;
 }
 
-/** Where a replaced ledger file, or its log, is kept beside the new one. */
+/** The name under which a replaced ledger file, or its log, is kept beside the new one. */
 export const asideName = (ledgerFile: string, nowMs: number): string =>
   `${ledgerFile}.replaced-${new Date(nowMs).toISOString().replaceAll(/[-:]|\.\d+/g, '')}`;
 
 /**
- * Moves a write-ahead log away that was in use with an earlier file: SQLite would play it into whichever file lies here now, and mix the
+ * Moves away a write-ahead log that was in use with an earlier ledger file. SQLite would apply it to the file that is here now, and mix the
  * two. Files that were copied or moved together are left alone.
  */
 export function setEarlierLogAside(ledgerFile: string, nowMs: number): void {

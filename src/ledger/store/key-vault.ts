@@ -1,4 +1,4 @@
-/** Keys at rest: AES-256-GCM under a key file that lies in another directory than the database. */
+/** Encrypts stored API keys: AES-256-GCM with a key file that is not in the directory of the database. */
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto';
 import { linkSync, rmSync, type Stats } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -10,19 +10,20 @@ import { readSmallFileIfAny } from '../../platform/small-file.ts';
 const NONCE_SIZE_BYTES = 12;
 const TAG_SIZE_BYTES = 16;
 const CREDENTIAL_NAME = 'pagegate-ledger-key';
-/** 64 digits, and space for what an editor leaves around them. */
+/** More than the 64 digits: an editor may add white space. */
 const KEY_FILE_MAX_BYTES = 4096;
 
-/** Seals and opens API keys. `id` names the encryption key without giving it away. */
+/** Seals and unseals API keys. `id` identifies the encryption key without revealing it. */
 export interface KeyVault {
   readonly id: string;
   /** The file that holds the encryption key. */
   readonly file: string;
   seal(key: string, accountId: number, keyId: number): Uint8Array;
-  /** @throws PagegateError key_not_readable when another encryption key sealed it, or it was altered or moved. */
+  /** @throws PagegateError key_not_readable if another encryption key sealed it, or it was altered or moved. */
   open(sealed: Uint8Array, accountId: number, keyId: number): string;
 }
 
+/** The associated data that binds a sealed key to its account and number. */
 const boundTo = (accountId: number, keyId: number): Buffer => Buffer.from(`pagegate-api-key/1:${accountId}:${keyId}`);
 
 function createVault(file: string, secret: Uint8Array): KeyVault {
@@ -49,7 +50,7 @@ function createVault(file: string, secret: Uint8Array): KeyVault {
   };
 }
 
-/** The secret in a file; undefined where there is none. */
+/** Reads the secret in a file; undefined if there is no file. */
 function readSecret(file: string, inspect: (stats: Stats) => void = () => {}): Uint8Array | undefined {
   const bytes = readSmallFileIfAny(file, { code: 'bad_key_file', maxBytes: KEY_FILE_MAX_BYTES, inspect });
   if (bytes === undefined) return undefined;
@@ -68,7 +69,7 @@ function readKeyFile(file: string): Uint8Array | undefined {
   });
 }
 
-/** Writes a new secret under a temporary name and links it into place, so that two first runs agree on one. */
+/** Writes a new secret under a temporary name and links it into place, so that two first runs at the same time use the same one. */
 function createSecretFile(file: string): void {
   const temporary = `${file}.${process.pid}.${randomBytes(4).toString('hex')}`;
   try {
@@ -80,15 +81,15 @@ function createSecretFile(file: string): void {
   } finally {
     rmSync(temporary, { force: true });
   }
-  // What it seals is on the disk soon; after a power failure its name must be there, too.
+  // What it seals is on the disk soon. The name of this file must survive a power failure, too.
   syncPath(dirname(file));
 }
 
 /**
- * The vault, where there is one already; nothing is made.
+ * Returns the vault if it exists already; creates nothing.
  *
- * @param ledgerFile what the keys are sealed for; the key must lie elsewhere.
- * @throws PagegateError bad_key_file when the file is readable by others, or holds something else.
+ * @param ledgerFile the ledger whose keys are sealed; the key file must not be in its directory.
+ * @throws PagegateError bad_key_file if the file is readable by others, or has other content.
  */
 export function findKeyVault(keyFile: string, ledgerFile?: string): KeyVault | undefined {
   if (ledgerFile !== undefined && dirname(resolve(keyFile)) === dirname(resolve(ledgerFile)))
@@ -102,10 +103,10 @@ export function findKeyVault(keyFile: string, ledgerFile?: string): KeyVault | u
 }
 
 /**
- * Opens the vault: a systemd credential where there is one, otherwise the key file, made on first use.
+ * Opens the vault with the systemd credential if there is one, otherwise with the key file, which is created on first use.
  *
- * @param ledgerFile what the keys are sealed for; the key must lie elsewhere.
- * @throws PagegateError bad_key_file when the file is readable by others, holds something else, or cannot be made.
+ * @param ledgerFile the ledger whose keys are sealed; the key file must not be in its directory.
+ * @throws PagegateError bad_key_file if the file is readable by others, has other content, or cannot be created.
  */
 export function openKeyVault(keyFile: string, ledgerFile?: string): KeyVault {
   const found = findKeyVault(keyFile, ledgerFile);

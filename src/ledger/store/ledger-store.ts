@@ -1,48 +1,48 @@
-/** Where accounts live: in SQLite on this host, or in PostgreSQL for a fleet. The same statements run in both. */
+/** The interface of the two stores of accounts: SQLite on this host, PostgreSQL for a fleet. The same statements run in both. */
 import type { Account, CycleUsage } from '../quota.ts';
 
 export type SqlValue = string | number | bigint | Uint8Array | null;
 
-/** Runs statements. A value stands as `?` in the text. */
+/** Runs statements. In the text, `?` is the placeholder of a value. */
 export interface Sql {
   rows<T>(text: string, ...values: readonly SqlValue[]): Promise<T[]>;
-  /** The first row; undefined where there is none. */
+  /** Returns the first row; undefined if there is none. */
   row<T>(text: string, ...values: readonly SqlValue[]): Promise<T | undefined>;
-  /** Returns how many rows were changed. */
+  /** Returns the number of changed rows. */
   run(text: string, ...values: readonly SqlValue[]): Promise<number>;
 }
 
-/** What the clock of a ledger store says. */
+/** A reading of a ledger store's clock. */
 export interface ClockReading {
   /** Seconds since 1970. */
   readonly seconds: number;
-  /** The latest second ever seen: what has expired stays so when a clock is set back. */
+  /** The latest second ever seen: what has expired stays expired when a clock is set back. */
   readonly latestSeconds: number;
-  /** Why the clock is not believed, in words. */
+  /** Why the clock is refused, in words; undefined if it is not. */
   readonly problem: string | undefined;
 }
 
 /** Statements of one transaction. */
 export interface Transaction extends Sql {
-  /** What accounts have used in the highest cycle that was charged in, by their ids. */
+  /** What accounts have used in the highest cycle in which anything was charged, by account id. */
   usage(accounts: readonly Account[]): Promise<ReadonlyMap<number, CycleUsage>>;
 }
 
-/** Keeps accounts, keys, payments, usage and their audit. */
+/** Stores accounts, keys, payments, usage and the audit table. */
 export interface LedgerStore extends Transaction {
-  /** Where it is, for messages. */
+  /** The location of the store, for messages. */
   readonly name: string;
   /** Whether many nodes charge here. */
   readonly isFleet: boolean;
-  /** One transaction; what it throws undoes it. Transactions run one after the other. */
+  /** Runs a task in one transaction, which is rolled back if the task throws. Transactions run one after the other. */
   transaction<T>(task: (sql: Transaction) => Promise<T>): Promise<T>;
   moment(): Promise<ClockReading>;
-  /** The usage by day since a day (since 1970-01-01), of one account or of all, oldest first. */
+  /** The usage by day, oldest first, from the day `since` (days since 1970-01-01) on; of all accounts if the name is null. */
   usageByDay(since: number, name: string | null): Promise<{ account: string; day: number; lookups: number }[]>;
   /**
-   * Waits, for some seconds at most, until the running servers follow a revision.
+   * Waits, at most a few seconds, until the running servers have applied a revision.
    *
-   * @returns the names of servers that do not follow.
+   * @returns the names of the servers that have not.
    */
   followed(revision: number, options?: { readonly untilReady?: boolean }): Promise<readonly string[]>;
   close(): Promise<void>;

@@ -1,4 +1,4 @@
 /** Patterns of `LIKE … ESCAPE '!'`. */
 
-/** Fits what contains a text, in which no character means another. */
+/** A pattern that matches strings with `text` as a literal substring: wildcards in it are escaped. */
 export const likeContaining = (text: string): string => `%${text.replace(/[!%_]/g, '!$&')}%`;

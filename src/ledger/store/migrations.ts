@@ -1,4 +1,4 @@
-/** The ledger's tables, version by version. A released step never changes; a new version is a new step at the end. */
+/** The ledger's tables, version by version. A released step never changes; a new version adds a step at the end. */
 import { rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
@@ -11,7 +11,7 @@ const ACCOUNTS = `
 CREATE TABLE ledger (
   one INTEGER PRIMARY KEY CHECK (one = 1),
   ledger_id TEXT NOT NULL,
-  -- Grows with every change of an account or a key; servers drop what they remember when it moves.
+  -- Incremented by every change of an account or a key. Servers drop what they have cached when it changes.
   revision INTEGER NOT NULL
 ) STRICT;
 CREATE TABLE accounts (
@@ -23,7 +23,7 @@ CREATE TABLE accounts (
   quota_limit INTEGER CHECK (quota_limit >= 1),
   -- The second in which the first subscription began; cycles count from it.
   cycle_anchor INTEGER,
-  -- A downgrade that waits for its boundary.
+  -- A pending downgrade.
   next_plan TEXT,
   next_limit INTEGER CHECK (next_limit >= 1),
   next_from_cycle INTEGER,
@@ -38,7 +38,7 @@ CREATE TABLE api_keys (
   sealed BLOB,
   vault_id TEXT NOT NULL,
   created_at INTEGER NOT NULL,
-  -- The second from which a rotated key is refused; null while it is current.
+  -- The second from which on a rotated key is refused; null if the key does not expire.
   expires_at INTEGER,
   revoked_at INTEGER
 ) STRICT;
@@ -95,10 +95,10 @@ ALTER TABLE ledger ADD COLUMN last_seen_at INTEGER NOT NULL DEFAULT 0;
 `;
 
 const RESERVATIONS = `
--- Lookups of the cycle that may be spent without asking this file: durable before anybody spends them. What is beyond \`used\` counts as
--- used wherever it is not known better.
+-- Lookups of the cycle that may be spent without reading this file; durable before they are spent. What exceeds \`used\` counts as used
+-- if the exact usage is unknown.
 ALTER TABLE meters ADD COLUMN reserved INTEGER NOT NULL DEFAULT 0;
--- Grows with each correction by an operator, the only way back.
+-- Incremented by each correction of an operator. Only a correction may lower a meter.
 ALTER TABLE meters ADD COLUMN corrections INTEGER NOT NULL DEFAULT 0;
 UPDATE meters SET reserved = used;
 DROP TRIGGER meters_never_go_back;
@@ -112,7 +112,7 @@ CREATE TRIGGER accounts_have_meters AFTER INSERT ON accounts BEGIN INSERT INTO m
 ALTER TABLE ledger ADD COLUMN commits INTEGER NOT NULL DEFAULT 0;
 -- Where the ledger was moved to; it is not served from here any more.
 ALTER TABLE ledger ADD COLUMN moved_to TEXT;
--- In a node's copy: whose copy it is, how often the engine has lost commits, and how often the node's ledger writer was started.
+-- In a node's copy: the id of the copied fleet, how often the engine has lost commits, and how often the node's ledger writer was started.
 ALTER TABLE ledger ADD COLUMN fleet_id TEXT;
 ALTER TABLE ledger ADD COLUMN history INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE ledger ADD COLUMN incarnation INTEGER NOT NULL DEFAULT 0;
@@ -128,11 +128,11 @@ CREATE TABLE corrections (
 
 interface Migration {
   readonly sql: string;
-  /** What a step needs beside its statements; in the same transaction. */
+  /** What a step does after its statements, in the same transaction. */
   readonly run?: (database: Database, file: string) => void;
 }
 
-/** Step i brings a file from version i to i + 1. */
+/** Step i migrates a file from version i to i + 1. */
 export const MIGRATIONS: readonly Migration[] = [
   { sql: ACCOUNTS },
   { sql: USAGE },
@@ -152,11 +152,11 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings a file to the current version, each step in a transaction of its own with its version number. A file with content is copied
- * before, beside itself.
+ * Migrates a file to the current version. Each step and its version number are one transaction. An older ledger is first copied to a file
+ * beside it.
  *
- * @throws PagegateError ledger_version when a newer program wrote the file, or when it is older and opened for reading only; ledger_in_use
- * when it is older and a server uses it.
+ * @throws PagegateError ledger_version if a newer program wrote the file, or if it is older and opened for reading only; ledger_in_use
+ * if it is older and a server uses it.
  */
 export function migrate(database: Database, file: string, options: MigrateOptions = {}): void {
   const { readonly = false, isLocked = false, target = LEDGER_VERSION } = options;
@@ -180,7 +180,7 @@ export function migrate(database: Database, file: string, options: MigrateOption
       const { sql, run } = MIGRATIONS[version]!;
       database
         .transaction(() => {
-          // Another process may have migrated between the look above and this lock.
+          // Another process may have migrated the file between the check above and this lock.
           if (versionOf() !== version) return;
           database.exec(sql);
           run?.(database, file);
@@ -194,7 +194,7 @@ export function migrate(database: Database, file: string, options: MigrateOption
   }
 }
 
-/** Copies the file as it is, so that the earlier program can be gone back to. */
+/** Copies the unchanged file, so that it is possible to return to the earlier program. */
 function keepEarlier(database: Database, file: string, version: number): void {
   const copy = `${file}.version-${version}`;
   rmSync(copy, { force: true });
@@ -203,13 +203,13 @@ function keepEarlier(database: Database, file: string, version: number): void {
   syncPath(dirname(copy));
 }
 
-/** Where versions before 4 kept what was charged and not committed yet. */
+/** The file in which versions before 4 kept charges that were not committed yet. */
 const earlierCounters = (file: string): string => join(dirname(file), 'counters.map');
 
-/** Its layout: a header with the ledger's id, a list of marks, then slots with the words cycle · 2^40 + used, and total. */
+/** Layout of that file: a header with the ledger's id, a list of marks, then slots. A slot has two 64-bit words: cycle · 2^40 + used, and total. */
 const EARLIER = { idOffset: 8, idSize: 16, slotsOffset: 12_288, slotSize: 64, usedBits: 40n } as const;
 
-/** Charges that a server of an earlier version had not committed when it died. */
+/** Adds charges that a server of an earlier version had not committed when it died. */
 function takeEarlierCounters(database: Database, file: string): void {
   const options = { code: 'ledger_unavailable', maxBytes: 8 * 2 ** 20 } as const;
   const bytes = readSmallFileIfAny(earlierCounters(file), options);
@@ -225,10 +225,10 @@ function takeEarlierCounters(database: Database, file: string): void {
     const word = bytes.readBigUInt64LE(slotsOffset + id * slotSize);
     const total = Number(bytes.readBigUInt64LE(slotsOffset + id * slotSize + 8));
     const [cycle, used] = [Number(word >> usedBits), Number(word & ((1n << usedBits) - 1n))];
-    // A cycle that no clock has reached is damage, as that version could leave it.
+    // Skip a cycle that no clock can have reached: that version could leave such damage.
     if (word > 0n && cycle < CYCLE_MAX && total <= Number.MAX_SAFE_INTEGER) raise.run({ id, cycle, used, total });
   }
 }
 
-/** Cycles in three hundred years. */
+/** An upper bound of cycle numbers: more than three hundred years. */
 const CYCLE_MAX = 4_000;

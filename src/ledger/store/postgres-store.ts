@@ -8,17 +8,17 @@ import { clockProblem } from './clock.ts';
 import type { ClockReading, LedgerStore, SqlValue, Transaction } from './ledger-store.ts';
 
 export interface PostgresStoreOptions {
-  /** Seconds after which a node that is not heard stops answering. */
+  /** Seconds without contact to the database after which a node stops answering lookups. */
   readonly maxStalenessSeconds: number;
-  /** Makes the tables where there are none; true unless told otherwise. */
+  /** Creates the tables if there are none; true by default. */
   readonly create?: boolean;
 }
 
-/** How long a command waits until the nodes follow a change, in milliseconds. */
+/** How long a command waits until the nodes have applied a change, in milliseconds. */
 const FOLLOW_MS = 5_000;
 const FOLLOW_STEP_MS = 50;
 
-/** Statements are written for both homes, with `?` for a value; none holds a `?` of its own. */
+/** Replaces `?` by the numbered placeholders of PostgreSQL. Statements are written for both stores; `?` has no other use in them. */
 function numbered(text: string): string {
   let count = 0;
   return text.replaceAll('?', () => {
@@ -34,7 +34,7 @@ export class PostgresStore implements LedgerStore {
   readonly isFleet = true;
   readonly engine: Engine;
   readonly #maxStaleness: number;
-  /** The end of the latest transaction. */
+  /** Settles when the latest transaction has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
   private constructor(engine: Engine, ledgerId: string, maxStalenessSeconds: number) {
@@ -67,7 +67,7 @@ export class PostgresStore implements LedgerStore {
   }
 
   async run(text: string, ...values: readonly SqlValue[]): Promise<number> {
-    // A statement that returns nothing returns one row for each change here.
+    // With `RETURNING 1` a statement returns one row per change.
     return (await this.rows(`${text} RETURNING 1`, ...values)).length;
   }
 
@@ -75,7 +75,7 @@ export class PostgresStore implements LedgerStore {
     const run = this.#last.then(async () => {
       await this.engine.script('BEGIN');
       try {
-        // One change of accounts at a time, over all nodes.
+        // This row lock serializes changes of accounts over all nodes.
         await this.rows('SELECT 1 FROM ledger FOR UPDATE');
         const result = await task(this);
         await this.#commit();
@@ -89,7 +89,7 @@ export class PostgresStore implements LedgerStore {
     return run;
   }
 
-  /** @throws PagegateError ledger_unavailable; where the connection was lost, the engine may have committed all the same */
+  /** @throws PagegateError ledger_unavailable; if the connection was lost, the engine may have committed nevertheless */
   async #commit(): Promise<void> {
     try {
       await this.engine.script('COMMIT');

@@ -1,4 +1,4 @@
-/** The rows of the ledger and their meaning in the program: read and written in one place. */
+/** Reads the ledger's rows and converts them to the program's types. */
 
 import type { Database } from '../../platform/sqlite.ts';
 import type { Account, AccountState, CycleUsage } from '../quota.ts';
@@ -16,7 +16,7 @@ export interface AccountRow {
   readonly next_from_cycle: number | null;
 }
 
-/** The columns of an account, as all homes of a ledger have them. */
+/** The columns of an account, which all ledger stores have. */
 export const ACCOUNT_COLUMNS: readonly (keyof AccountRow)[] = [
   'id',
   'name',
@@ -30,7 +30,7 @@ export const ACCOUNT_COLUMNS: readonly (keyof AccountRow)[] = [
   'next_from_cycle',
 ];
 
-/** A key as it is stored, without the key itself: what a node's copy has. */
+/** A stored key without its sealed form: what a node's copy has. */
 export interface StoredKeyRow extends ApiKeyRow {
   readonly hash: string;
   readonly vault_id: string;
@@ -46,13 +46,13 @@ export const STORED_KEY_COLUMNS: readonly (keyof StoredKeyRow)[] = [
   'revoked_at',
 ];
 
-/** What of a key may be told without the key: never the key, never its hash. */
+/** What may be shown of an API key: neither the key nor its hash. */
 export interface ApiKeyRecord {
   readonly id: number;
   readonly accountId: number;
   /** Seconds since 1970. */
   readonly createdAt: number;
-  /** From this second on the key is refused; null while it is current. */
+  /** The second from which on the key is refused; null if it does not expire. */
   readonly expiresAt: number | null;
   readonly revokedAt: number | null;
 }
@@ -89,7 +89,7 @@ export const toApiKey = (row: ApiKeyRow): ApiKeyRecord => ({
 
 export const KEY_COLUMNS = 'id, account_id, created_at, expires_at, revoked_at';
 
-/** Reads accounts, keys and meters; the statements are prepared once for each connection. */
+/** Reads accounts, keys and meters. The statements are prepared once per connection. */
 export function createReader(database: Database) {
   const accountById = database.prepare<[number], AccountRow>('SELECT * FROM accounts WHERE id = ?');
   const allAccounts = database.prepare<[], AccountRow>('SELECT * FROM accounts ORDER BY name');
@@ -111,24 +111,24 @@ export function createReader(database: Database) {
       return row && toAccount(row);
     },
     allAccounts: (): Account[] => allAccounts.all().map(toAccount),
-    /** What counts as used where the shared counters do not know it better: all that is reserved. */
+    /** What counts as used if the shared counters have no better information: all that is reserved. */
     cycleUsage: (accountId: number): CycleUsage => meter.get(accountId) ?? { cycle: 0, used: 0 },
     apiKeyByHash: (hash: string): ApiKeyRecord | undefined => {
       const row = keyByHash.get(hash);
       return row && toApiKey(row);
     },
     lastAudit: (): number => lastAudit.get() ?? 0,
-    /** The accounts that changed after a line of the audit. */
+    /** The accounts that changed after a line of the audit table. */
     accountsSince: (line: number): { readonly accounts: Account[]; readonly lastAudit: number } => ({
       lastAudit: lastAudit.get() ?? 0,
       accounts: changedAccounts.all(line).map(toAccount),
     }),
     revision: (): number => revision.get() ?? 0,
-    /** The latest second that the ledger writer wrote down; 0 before the first. */
+    /** The latest second that the ledger writer has stored; 0 before the first. */
     lastSeenSeconds: (): number => lastSeen.get() ?? 0,
-    /** Where the ledger was moved to; null where it is served from here. */
+    /** Where the ledger was moved to; null if it is served from here. */
     movedTo: (): string | null => movedTo.get() ?? null,
-    /** 32 hexadecimal digits, made with the file: what its counters and its backups are known by. */
+    /** 32 hexadecimal digits, generated with the file. Its counters and backups carry the same id. */
     ledgerId: (): string => ledgerId.get() ?? '',
   };
 }

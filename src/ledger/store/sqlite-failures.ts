@@ -1,4 +1,4 @@
-/** What the failures of SQLite mean. */
+/** Translates SQLite errors for the operator. */
 import { PagegateError } from '../../errors.ts';
 import { Sqlite } from '../../platform/sqlite.ts';
 
@@ -15,14 +15,14 @@ const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_IOERR', 'the disk reports an error: see the kernel log; free space or replace the disk'],
 ];
 
-/** Why a database call failed, in words and with SQLite's own code; undefined for what SQLite did not raise. */
+/** Why a database call failed, in words and with SQLite's own code; undefined if it is not an error of SQLite. */
 export function failureReason(error: unknown): string | undefined {
   if (!(error instanceof Sqlite.SqliteError)) return undefined;
   const known = REASONS.find(([prefix]) => error.code.startsWith(prefix));
   return `${known?.[1] ?? error.message} (${error.code})`;
 }
 
-/** Turns a failure of SQLite into `ledger_unavailable` with its reason; anything else passes unchanged. */
+/** Converts an error of SQLite to `ledger_unavailable` with its reason. Returns any other error unchanged. */
 export function asLedgerError(error: unknown, file: string): unknown {
   const reason = failureReason(error);
   if (reason === undefined) return error;
@@ -31,7 +31,7 @@ export function asLedgerError(error: unknown, file: string): unknown {
 
 const TEMPORARY = /^SQLITE_(?:FULL|READONLY|PERM|AUTH|BUSY|LOCKED|CANTOPEN|IOERR)/;
 
-/** Whether a failure says nothing about the file's content: a full disk, missing rights, another program's lock. */
+/** Whether a failure implies nothing about the file's content: a full disk, missing rights, another program's lock. */
 export function isTemporary(error: unknown): boolean {
   const cause = error instanceof PagegateError ? error.cause : error;
   return cause instanceof Sqlite.SqliteError && TEMPORARY.test(cause.code);

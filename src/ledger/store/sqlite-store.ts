@@ -1,4 +1,4 @@
-/** Accounts in the SQLite file of this host. */
+/** Accounts in a SQLite file on this host. */
 
 import type { Database } from '../../platform/sqlite.ts';
 import { readCounters } from '../counters/location.ts';
@@ -15,14 +15,14 @@ import { asLedgerError } from './sqlite-failures.ts';
 
 export interface SqliteStoreOptions {
   readonly file: string;
-  /** Makes the file where there never was one; true unless told otherwise. */
+  /** Creates the file if there never was one; true by default. */
   readonly create?: boolean;
   readonly readonly?: boolean;
   /** Milliseconds since 1970; replaced in tests. */
   readonly now?: () => number;
 }
 
-/** A ledger in a SQLite file of this host. */
+/** The ledger of a single host. */
 export class SqliteStore implements LedgerStore {
   readonly name: string;
   readonly isFleet = false;
@@ -30,7 +30,7 @@ export class SqliteStore implements LedgerStore {
   readonly read: Reader;
   readonly #now: () => number;
   readonly #ledgerId: string;
-  /** The end of the latest transaction. */
+  /** Settles when the latest transaction has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
   /** @throws PagegateError no_ledger, ledger_unavailable, ledger_on_network, ledger_version, ledger_in_use */
@@ -93,7 +93,7 @@ export class SqliteStore implements LedgerStore {
       const row = this.#guard(() => meters.one(id));
       if (row === undefined || anchor === null) continue;
       const moment = { today: dayOf(seconds), latestCycle: cycleAt(anchor, latestSeconds + CLOCK_LEAP_SECONDS) };
-      // By the rule of the ledger writer: the shared counters where they can be true, else all that is reserved.
+      // The same rule as in the ledger writer: the shared counters if their content is possible, otherwise all that is reserved.
       usage.set(id, knownUsage(row, counters?.view(id), moment));
     }
     return usage;

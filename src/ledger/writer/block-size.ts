@@ -1,30 +1,30 @@
-/** How many lookups are reserved ahead of their charge. */
+/** Decides how many lookups are reserved in advance. */
 
 import { LIMITS } from '../../limits.ts';
 import { LEFT_MAX } from '../counters/counters.ts';
 
-/** A block lasts about so long at the account's recent rate, in seconds. */
+/** How long a block should last at the account's recent rate, in seconds. */
 const BLOCK_SECONDS = 1;
-/** The smallest block, so that an idle account's next requests wait for nothing. */
+/** The smallest block, so that the next requests of an idle account need not wait. */
 const BLOCK_MIN = LIMITS.blockLookups.value;
-/** A block is never more than this share of the limit: so much may count as used after a loss of power. */
+/** The largest share of the limit that one block may be: after a power failure the whole block may count as used. */
 const BLOCK_MAX_SHARE = 0.01;
-/** Shorter intervals say nothing about a rate, in milliseconds. */
+/** The shortest interval over which a rate is measured, in milliseconds. */
 const INTERVAL_MIN_MS = 5;
 
-/** Lookups to hold in reserve for an account. */
+/** Returns how many lookups to reserve in advance for an account. */
 export function blockSize(ratePerSecond: number, limit: number): number {
   const wanted = Math.max(BLOCK_MIN, Math.round(ratePerSecond * BLOCK_SECONDS));
   return Math.min(wanted, Math.max(1, Math.floor(limit * BLOCK_MAX_SHARE)), Math.floor(LEFT_MAX / 2));
 }
 
-/** The recent rate of an account: rises at once, falls by halves. */
+/** Measures the recent rate of an account. An increase counts at once; a decrease is averaged with the previous rate. */
 export class ChargeRate {
   perSecond = 0;
   #used = 0;
   #atMs = 0;
 
-  /** Notes what was used by now; a lower number than before starts over. */
+  /** Records the number of lookups used so far. A number lower than before starts a new count. */
   observe(used: number, nowMs: number): void {
     const elapsedMs = nowMs - this.#atMs;
     if (used < this.#used || this.#atMs === 0) this.#used = used;

@@ -1,13 +1,13 @@
-/** Whether the files of an open ledger are still those that were opened. SQLite does not look again, and would write into the void. */
+/** Detects that files of an open ledger were removed or replaced. SQLite does not check this, and would write to a file that nobody can find. */
 import { closeSync, openSync, readSync, statSync } from 'node:fs';
 import { PagegateError } from '../../errors.ts';
 
-/** The first fields of a SQLite file never change while it lives: signature, page size, versions (sqlite.org/fileformat2.html, 1.3). */
+/** The first fields of a SQLite file never change: signature, page size, versions (sqlite.org/fileformat2.html, 1.3). */
 const HEADER_SIZE_BYTES = 24;
 
 const inodeOf = (path: string): bigint | undefined => statSync(path, { bigint: true, throwIfNoEntry: false })?.ino;
 
-/** Looks after the files of one opened ledger. */
+/** Watches the files of one open ledger. */
 export class FileWatch {
   readonly #file: string;
   readonly #inode: bigint | undefined;
@@ -15,7 +15,7 @@ export class FileWatch {
   #logInode: bigint | undefined;
   #sharedInode: bigint | undefined;
 
-  /** The file must have been opened before. @throws the system's error */
+  /** The ledger must be open already. @throws the system's error */
   constructor(file: string) {
     this.#file = file;
     this.#inode = inodeOf(file);
@@ -24,17 +24,17 @@ export class FileWatch {
     this.#sharedInode = inodeOf(`${file}-shm`);
   }
 
-  /** Size of the write-ahead log, in bytes; 0 where there is none. */
+  /** Size of the write-ahead log, in bytes; 0 if there is none. */
   logSizeBytes(): number {
     return statSync(`${this.#file}-wal`, { throwIfNoEntry: false })?.size ?? 0;
   }
 
   /**
-   * Looks again.
+   * Compares the files with those that were opened.
    *
-   * @returns `log_removed` where only the write-ahead log, or the memory shared with other programs (`-shm`), is gone: the open
-   * connection still has it, but other programs would write beside it.
-   * @throws PagegateError ledger_unavailable
+   * @returns `log_removed` if only the write-ahead log, or the memory shared with other programs (`-shm`), is gone: the open
+   * connection still has it, but other programs would create another one.
+   * @throws PagegateError ledger_unavailable if a file was removed, replaced or overwritten
    */
   look(): 'intact' | 'log_removed' {
     const inode = inodeOf(this.#file);

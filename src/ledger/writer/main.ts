@@ -1,4 +1,4 @@
-/** The ledger writer's process: reserves for the workers that ask, and looks after the ledger in between. */
+/** Main program of the ledger writer's process: reserves lookups when workers ask, and does its periodic work in between. */
 import { closeSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { type ErrorCode, messageOf, PagegateError } from '../../errors.ts';
@@ -17,19 +17,19 @@ import { Reserver } from './reserver.ts';
 import { listenForWorkers, type WorkersLink } from './writer-socket.ts';
 
 const TICK_MS = 100;
-/** How soon a change of an account reaches the workers. */
+/** How often to check for changes of accounts, which the workers must learn of. */
 const CHANGES_MS = 25;
-/** How often accounts near their limits are told. */
+/** How often accounts near their limits are reported to the parent. */
 const NEAR_LIMITS_MS = 5_000;
 const LOCK_TIMEOUT_MS = 5_000;
-/** How long an end waits for the fleet's ledger; what could not be said is said at the next start. */
+/** How long to wait at the end for the fleet's ledger. What could not be reported is reported after the next start. */
 const LEAVE_MS = 1_500;
-/** How soon a lock that was given up is noticed: the time that nobody reserves while one ledger writer follows another. */
+/** How often to try the lock: while one ledger writer follows another, nothing is reserved for this long. */
 const LOCK_STEP_MS = 10;
 
 /**
- * Takes the lock that makes this ledger writer the only one; the kernel gives it back however the process ends. One that stands by waits for
- * as long as its predecessor has it.
+ * Takes the lock that makes this ledger writer the only one. The kernel releases it however the process ends. If it stands by, it waits as
+ * long as its predecessor holds the lock.
  */
 async function takeLock(ledgerFile: string, standsBy: boolean): Promise<number> {
   const fd = openWriterLock(ledgerFile);
@@ -45,7 +45,7 @@ async function takeLock(ledgerFile: string, standsBy: boolean): Promise<number> 
 }
 
 function report(message: WriterMessage): void {
-  // A parent that dies at this moment is noticed by the disconnection; without a callback a failed send would end the ledger writer.
+  // The disconnect event reports a parent that dies now. The callback is needed: without one, a failed send would end this process.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
@@ -72,14 +72,15 @@ async function main(options: LedgerWriterOptions): Promise<void> {
 }
 
 function liveWithParent(): void {
-  // Without its parent nobody would start it again. The workers may live a little longer: the next ledger writer finds what they use.
+  // End with the parent, because nothing else would start this process again. Workers may outlive it briefly: the next ledger writer sees
+  // what they have charged.
   process.on('disconnect', () => process.exit(0));
-  // A signal may reach the whole group: the ledger writer stays until its parent has drained the workers.
+  // A signal may reach the whole process group: the ledger writer stays until its parent has drained the workers.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
   setInterval(() => report({ kind: 'heartbeat' }), HEARTBEAT_MS);
 }
 
-/** Becomes the only ledger writer of the file. Any message of the parent ends one that still waits. */
+/** Becomes the only ledger writer of the file. While it waits for the lock, any message of the parent ends the process. */
 async function takePlace({ file, fleet, standsBy = false }: LedgerWriterOptions): Promise<void> {
   makeFolder(dirname(file), 0o750);
   refuseNetworkFileSystem(dirname(file));
@@ -91,7 +92,7 @@ async function takePlace({ file, fleet, standsBy = false }: LedgerWriterOptions)
   if (fleet !== undefined) ensureOwnCopy(file, Date.now());
 }
 
-/** Looks after the ledger between the questions of the workers, and reports to the parent; returns what ends that. */
+/** Starts the periodic work and the reports to the parent. Returns a function that stops them. */
 function startTimers(reserver: Reserver, workers: WorkersLink): () => void {
   let wasReady = reserver.state.ready;
   const reportState = (): void => {
@@ -125,7 +126,7 @@ async function end(
   session: NodeSession | undefined,
   stopTimers: () => void,
 ): Promise<void> {
-  // The successor's session can begin when this one has ended; until then this one reserves.
+  // The successor's session can begin only when this one has ended. This process reserves until then.
   if (how === 'hand_over') await session?.leave({ limitMs: LEAVE_MS });
   stopTimers();
   if (how === 'hand_over') return reserver.handOver();
@@ -133,13 +134,13 @@ async function end(
   if (reserver.close()) await session?.leave({ standing, limitMs: LEAVE_MS });
 }
 
-/** Begins to talk to the fleet's ledger. */
+/** Starts the session with the fleet's ledger. */
 async function startSession(
   { file, fleet }: LedgerWriterOptions,
   grants: HeldGrants,
   reserver: Reserver,
 ): Promise<NodeSession> {
-  // Only a fleet needs the driver.
+  // Loaded only when needed: only a fleet uses the driver.
   const { connectFleet } = await import('../postgres/connect.ts');
   const { engine, ...member } = fleet!;
   const session = new NodeSession(grants, {
@@ -148,7 +149,7 @@ async function startSession(
     copy: new FleetCopy(file),
     connect: () => connectFleet(engine),
     onFenced: (error) => {
-      // The parent starts a ledger writer that starts over.
+      // The parent starts another ledger writer, which starts over with a new copy.
       reserver.forfeit();
       setCopyAside(file, Date.now());
       endWith(error);
@@ -158,7 +159,7 @@ async function startSession(
   return session;
 }
 
-/** Tells the parent why, and ends. */
+/** Reports a fatal error to the parent and ends the process. */
 function endWith({ code, message }: { code: ErrorCode; message: string }): void {
   const fatal: WriterMessage = { kind: 'fatal', code, message };
   if (process.send === undefined) process.exit(1);
@@ -169,7 +170,7 @@ const options = JSON.parse(process.argv[2]!) as LedgerWriterOptions;
 try {
   await main(options);
 } catch (error) {
-  // A disk that is full or closed to us is the ledger's trouble, not a defect.
+  // An error of the system, such as a full disk or missing rights, is a problem of the ledger, not a defect of the program.
   const isSystem = error instanceof Error && 'syscall' in error;
   const known = isSystem
     ? new PagegateError('ledger_unavailable', `${error.message}.`)

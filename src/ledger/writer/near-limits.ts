@@ -1,7 +1,7 @@
-/** The accounts that have used much of their quota, for health: bounded, however many accounts there are. */
+/** Finds the accounts that have used most of their quota, for health. The list is bounded, however many accounts there are. */
 
 export interface NearLimit {
-  /** Its name. */
+  /** The account's name. */
   readonly account: string;
   /** Lookups used in the current cycle. */
   readonly used: number;
@@ -9,13 +9,13 @@ export interface NearLimit {
   readonly limit: number;
 }
 
-/** Share of its quota from which on an account is reported. */
+/** The share of its quota from which on an account is reported. */
 const SHARE_MIN = 0.8;
 const ACCOUNTS_MAX = 100;
 
 const shareOf = ({ used, limit }: NearLimit): number => used / limit;
 
-/** Those from 80 % on, the largest share first, at most 100. */
+/** Returns the accounts that have used at least 80 % of their limit, the largest share first, at most 100. */
 export function nearLimits(accounts: Iterable<NearLimit>): NearLimit[] {
   const near: NearLimit[] = [];
   for (const account of accounts) if (account.limit > 0 && shareOf(account) >= SHARE_MIN) near.push(account);

@@ -1,4 +1,4 @@
-/** The ledger as the ledger writer has it open: its database, what reads and writes it, and the watch over its files. */
+/** The open ledger of a ledger writer: the database, its readers and writers, and the watch over its files. */
 
 import type { Database } from '../../platform/sqlite.ts';
 import { openDatabase } from '../store/database.ts';
@@ -13,7 +13,7 @@ import { createMeterStore, type MeterStore } from '../store/meters.ts';
 import { createReader, type Reader } from '../store/records.ts';
 import { FileWatch } from './file-watch.ts';
 
-/** How long a commit waits for another program that has the ledger locked; less than requests wait. */
+/** How long a commit waits for another program that has locked the ledger. Less than requests wait. */
 const BUSY_TIMEOUT_MS = 4_000;
 
 export interface OpenedLedger {
@@ -25,7 +25,7 @@ export interface OpenedLedger {
 }
 
 export interface OpenForWritingOptions {
-  /** The ledger that this process had open before; undefined at its first. */
+  /** The id of the ledger that this process had open before; undefined the first time. */
   readonly earlierId: string | undefined;
   /** Milliseconds since 1970. */
   readonly nowMs: number;
@@ -34,10 +34,10 @@ export interface OpenForWritingOptions {
 }
 
 /**
- * Opens the ledger that belongs here, for writing; where there never was one, it is made.
+ * Opens the ledger that belongs here for writing. Creates it if there never was one.
  *
- * @param file the SQLite file. The caller holds the ledger writer's lock.
- * @throws PagegateError ledger_unavailable where it is lost or another one, ledger_moved, ledger_version, ledger_on_network
+ * @param file the SQLite file. The caller must hold the ledger writer's lock.
+ * @throws PagegateError ledger_unavailable if it is lost or is another ledger, ledger_moved, ledger_version, ledger_on_network
  */
 export function openForWriting(file: string, options: OpenForWritingOptions): OpenedLedger {
   const { earlierId, nowMs, busyTimeoutMs = BUSY_TIMEOUT_MS } = options;

@@ -1,6 +1,6 @@
 /**
- * The accounts of a ledger as the ledger writer knows them: what is used and reserved of each, and what to reserve next. It decides: each of
- * its steps is a change that the reserver makes durable first and publishes afterwards, in this order.
+ * The ledger writer's state of all accounts: what is used and reserved, and what to reserve next. This class only decides. Its methods return
+ * changes; the reserver first makes them durable and then publishes them, in this order.
  */
 import { PagegateError } from '../../errors.ts';
 import type { Counters, SlotView } from '../counters/counters.ts';
@@ -11,74 +11,75 @@ import { blockSize, ChargeRate } from './block-size.ts';
 import type { NearLimit } from './near-limits.ts';
 import type { WriterClock } from './writer-clock.ts';
 
-/** How much of an account's cycle this host may reserve. */
+/** How many lookups of an account's cycle this host may reserve. */
 export interface Allowance {
-  /** The most that this host can come to in the cycle: the account's limit, less what other hosts have used. */
+  /** The most that this host can use in the cycle: the account's limit, less what other hosts have used. */
   readonly limit: number;
-  /** Lookups that this host may reserve without asking further. */
+  /** Lookups of the cycle that this host may reserve without asking the fleet's database for more. */
   readonly granted: number;
 }
 
+/** An account's usage and reservation in its cycle. */
 export interface AccountStanding {
   readonly account: Account;
   readonly cycle: number;
   readonly used: number;
   readonly reserved: number;
-  /** Lookups charged on this host ever. */
+  /** All lookups ever charged on this host. */
   readonly total: number;
-  /** The recent rate. */
+  /** The recent rate, in lookups per second. */
   readonly perSecond: number;
-  /** The cycle that this process has ended last, and what was used of it; undefined where it has ended none. */
+  /** The latest cycle that ended while this process ran, and its usage; undefined if there is none. */
   readonly ended: CycleUsage | undefined;
 }
 
-/** An account with a plan, as it is durable, and how fast it is used. */
+/** The durable meter of an account with a plan, and the rate of its charges. */
 interface AccountMeter {
   readonly id: number;
   account: Account;
   row: MeterRow;
   readonly rate: ChargeRate;
-  /** Somebody may be spending what is reserved for it. */
+  /** Workers may be spending what is reserved for it. */
   isActive: boolean;
   ended?: CycleUsage;
 }
 
-/** What a commit makes durable for one account, and what is published afterwards. */
+/** A change of one meter: the row to commit, and what to publish afterwards. */
 export interface MeterChange {
   readonly meter: AccountMeter;
   readonly row: MeterRow;
   readonly publish?: () => void;
-  /** Why the meter jumps: a line of the audit. */
+  /** The action for the audit table if the meter changes without charges that this process has seen. */
   readonly jump?: 'ledger.recover' | 'ledger.repair_slot';
-  /** The operator's correction that is applied with it, and what was used right before. */
+  /** The operator's correction that this change applies, and the meter right before it. */
   readonly correction?: { readonly id: number; readonly before: MeterRow };
 }
 
-/** What is known where counters are opened, or made again. */
+/** What is known when counters are opened or created again. */
 export interface Recovery {
-  /** What the workers have charged in until now; undefined where nobody knows. */
+  /** The counters in which the workers have charged until now; undefined if there are none. */
   readonly known: Counters | undefined;
-  /** Those stay in use. */
+  /** Whether these counters stay in use. */
   readonly isKept: boolean;
-  /** The ledger writer before left its place: what was used meanwhile is no recovery. */
+  /** The previous ledger writer left its place in an orderly way: what was used meanwhile is not a recovery. */
   readonly isSuccession: boolean;
 }
 
-/** What is reserved for each account, and what to reserve next. */
+/** Keeps what is reserved for each account, and decides what to reserve next. */
 export class Reservations {
-  /** What the workers charge in; undefined before a ledger was opened. */
+  /** The counters in which the workers charge; undefined before a ledger was opened. */
   counters: Counters | undefined;
   readonly #clock: WriterClock;
   readonly #allow: ((account: Account, cycle: number) => Allowance) | undefined;
   #meters = new Map<number, AccountMeter>();
 
-  /** @param allow who grants lookups to this host; the account's limit alone where it is undefined. */
+  /** @param allow returns what a fleet has granted this host; if undefined, the account's limit is the allowance. */
   constructor(clock: WriterClock, allow: ((account: Account, cycle: number) => Allowance) | undefined) {
     this.#clock = clock;
     this.#allow = allow;
   }
 
-  /** Takes the accounts as a ledger has them; how fast each is used stays known. */
+  /** Replaces the accounts by those of a ledger. Keeps the measured rates. */
   load(accounts: Iterable<Account>, meters: MeterStore): void {
     const known = this.#meters;
     const rows = new Map(meters.all().map(({ id, ...row }) => [id, row]));
@@ -92,7 +93,7 @@ export class Reservations {
     }
   }
 
-  /** An account that a command has made or changed: taken over, and published with its limit. @throws PagegateError ledger_unavailable */
+  /** Adds or updates an account that a command has created or changed, and publishes its limit. @throws PagegateError ledger_unavailable */
   follow(account: Account, meters: MeterStore): void {
     const { id, anchor } = account;
     const known = this.#meters.get(id);
@@ -110,7 +111,7 @@ export class Reservations {
     if (limit !== slot.limit) this.counters?.publish(id, { ...slot, limit }, 0);
   }
 
-  /** What the active accounts have used of their limits in the current cycle. */
+  /** Usage and limit of each active account in the current cycle. */
   *usage(): Generator<NearLimit> {
     for (const { id, account, row } of this.#meters.values()) {
       if (account.state !== 'active' || account.anchor === null) continue;
@@ -124,16 +125,16 @@ export class Reservations {
   }
 
   /**
-   * How accounts stand, exact at this moment.
+   * Returns the current usage of accounts, exact at this moment.
    *
-   * @param which `active` are those that somebody may be spending; `all` are also those that have spent anything in their cycle.
+   * @param which `active`: accounts that workers may be charging; `all`: also those with anything reserved in their cycle; or account ids.
    */
   standing(which: 'active' | 'all' | Iterable<number>): AccountStanding[] {
     const meters = [...this.#meters.values()];
     if (which === 'active') return meters.flatMap((meter) => (meter.isActive ? this.#standingOf(meter) : []));
     if (which === 'all')
       return meters.flatMap((meter) => (meter.isActive || meter.row.reserved > 0 ? this.#standingOf(meter) : []));
-    return this.#some(which).flatMap((meter) => this.#standingOf(meter));
+    return this.#metersOf(which).flatMap((meter) => this.#standingOf(meter));
   }
 
   #standingOf({ id, account, row, rate, ended }: AccountMeter): AccountStanding[] {
@@ -144,48 +145,48 @@ export class Reservations {
     return [{ account, cycle, used, reserved, total: row.total + used - row.used, perSecond: rate.perSecond, ended }];
   }
 
-  /** What to reserve for accounts that have run low: the workers are waiting for it. */
+  /** Returns what to reserve for accounts that have run low. Workers are waiting for it. */
   reserve(accountIds: Iterable<number>): MeterChange[] {
-    // Each once: a step is what is added.
-    return this.#some(new Set(accountIds)).flatMap((meter) => {
+    // Each account only once: publishing a change adds lookups, so applying it twice would add too many.
+    return this.#metersOf(new Set(accountIds)).flatMap((meter) => {
       meter.isActive = true;
       return this.#next(meter, true) ?? [];
     });
   }
 
   /**
-   * What to reserve for the accounts that somebody may be spending, or else what each has used since.
+   * Returns, for each account that workers may be charging, what to reserve, or otherwise what it has used since.
    *
-   * @param isAsked the workers are waiting for it.
+   * @param isRequested workers are waiting for it.
    */
-  reserveActive(isAsked: boolean): MeterChange[] {
+  reserveActive(isRequested: boolean): MeterChange[] {
     const active = [...this.#meters.values()].filter(({ isActive }) => isActive);
-    return active.flatMap((meter) => this.#next(meter, isAsked) ?? []);
+    return active.flatMap((meter) => this.#next(meter, isRequested) ?? []);
   }
 
-  /** Gives up what is reserved for accounts and not used; nobody spends more of it from now on. */
+  /** Gives up what is reserved for accounts and not used. Workers cannot spend it from now on. */
   giveBack(accountIds: Iterable<number>): MeterChange[] {
-    return this.#some(accountIds).flatMap((meter) => {
+    return this.#metersOf(accountIds).flatMap((meter) => {
       const slot = this.counters?.withdraw(meter.id);
-      return slot?.cycle === meter.row.cycle ? this.#exactly(meter, slot) : [];
+      return slot?.cycle === meter.row.cycle ? this.#reserveOnlyUsed(meter, slot) : [];
     });
   }
 
-  /** The same for all accounts, at the end. */
+  /** Does the same for all accounts, at the end. */
   giveAllBack(): MeterChange[] {
     return [...this.#meters.values()].flatMap((meter) => {
       const slot = this.counters?.withdraw(meter.id);
-      return slot === undefined ? [] : this.#exactly(meter, slot);
+      return slot === undefined ? [] : this.#reserveOnlyUsed(meter, slot);
     });
   }
 
-  /** What was used, and nothing reserved beyond it. */
-  #exactly(meter: AccountMeter, withdrawn: SlotView): MeterChange {
+  /** The change after which exactly what was used is reserved. */
+  #reserveOnlyUsed(meter: AccountMeter, withdrawn: SlotView): MeterChange {
     const row = this.#usedBy(meter, withdrawn);
     return { meter, row: { ...row, reserved: row.used } };
   }
 
-  /** Brings all accounts to what is known to be used, in the ledger and in the counters. */
+  /** Returns changes that set all meters to what was used according to the ledger and the counters. */
   recover({ known, isKept, isSuccession }: Recovery): MeterChange[] {
     return [...this.#meters.values()].map((meter): MeterChange => {
       const slot = known?.view(meter.id);
@@ -204,8 +205,8 @@ export class Reservations {
   }
 
   /**
-   * What an operator has asked for; undefined where the account has no meter. Its slot holds more than the meter will: where this process
-   * dies behind the commit, the next one would believe the slot.
+   * Returns the change that applies an operator's correction; undefined if the account has no meter. Also invalidates the account's slot,
+   * which may show more usage than the corrected meter: if this process died after the commit, the next one would trust the slot.
    */
   correct({ id, accountId, cycle, used, credit }: RequestedCorrection): MeterChange | undefined {
     const meter = this.#meters.get(accountId);
@@ -218,8 +219,8 @@ export class Reservations {
     return { meter, row, publish: () => this.#reset(meter), correction: { id, before } };
   }
 
-  /** What to reserve for an account now, or else what it has used since; undefined where nothing is to be done. */
-  #next(meter: AccountMeter, isAsked: boolean): MeterChange | undefined {
+  /** Returns what to reserve for an account now, or otherwise what it has used since; undefined if there is nothing to do. */
+  #next(meter: AccountMeter, isRequested: boolean): MeterChange | undefined {
     const { account, id, row: before } = meter;
     const counters = this.counters!;
     const slot = counters.view(id);
@@ -236,18 +237,18 @@ export class Reservations {
     const reserved = isLow ? Math.max(row.reserved, Math.min(row.used + block, granted)) : row.reserved;
     const published = slot.cycle === cycle ? slot.reserved : row.used;
     const isPublished = reserved === published && slot.cycle === cycle && limit === slot.limit;
-    if (isPublished && !isAsked) return usage;
-    // Published again, what is left is a block of its own, of which half must be gone before the next question.
+    if (isPublished && !isRequested) return usage;
+    // Publishing again makes what is left a block of its own. The workers ask again only when half of it is used.
     const publish = (): void => void counters.publish(id, { cycle, limit, reserved }, reserved - published);
     return isPublished ? { meter, row: before, publish } : { meter, row: { ...row, reserved }, publish };
   }
 
-  /** Only here a cycle begins, and with it its first block: nothing is reserved before the boundary. */
+  /** Begins a cycle with its first block. Nothing else does, so nothing is reserved before the cycle begins. */
   #nextCycle(meter: AccountMeter, cycle: number, { limit, granted }: Allowance): MeterChange {
     const counters = this.counters!;
-    const over = counters.withdraw(meter.id);
-    if (over === undefined) return this.#repair(meter);
-    const row = this.#usedBy(meter, over);
+    const ended = counters.withdraw(meter.id);
+    if (ended === undefined) return this.#repair(meter);
+    const row = this.#usedBy(meter, ended);
     const reserved = Math.min(blockSize(meter.rate.perSecond, limit), granted);
     const publish = (): void => {
       meter.ended = { cycle: row.cycle, used: row.used };
@@ -256,13 +257,13 @@ export class Reservations {
     return { meter, row: { ...row, cycle, used: 0, reserved }, publish };
   }
 
-  /** A slot that holds what we never wrote: refused by the workers, and set right here. */
+  /** Repairs a slot that holds what this process never wrote. Workers refuse to charge in it. */
   #repair(meter: AccountMeter): MeterChange {
     const row = this.#knownUsage(meter, undefined);
     return { meter, row, jump: 'ledger.repair_slot', publish: () => this.#reset(meter) };
   }
 
-  #some(accountIds: Iterable<number>): AccountMeter[] {
+  #metersOf(accountIds: Iterable<number>): AccountMeter[] {
     return [...accountIds].flatMap((id) => this.#meters.get(id) ?? []);
   }
 
@@ -271,14 +272,14 @@ export class Reservations {
     return knownUsage(row, slot, { today: this.#clock.today, latestCycle });
   }
 
-  /** The row with what a slot says was used in its cycle. */
+  /** Returns the row with the usage of a slot, if the slot is of the same cycle. */
   #usedBy({ row }: AccountMeter, slot: SlotView): MeterRow {
     if (slot.cycle !== row.cycle) return row;
     const used = Math.max(row.used, slot.reserved - slot.left);
     return used === row.used ? row : { ...charged(row, used - row.used, this.#clock.today), used };
   }
 
-  /** Publishes an account without anything to spend. */
+  /** Publishes an account with nothing left to spend. */
   #reset({ id, account, row }: AccountMeter): void {
     const { limit } = this.#allowance(account, row.cycle);
     this.counters?.reset(id, { cycle: row.cycle, limit, reserved: row.used, left: 0 });
@@ -290,7 +291,7 @@ export class Reservations {
   }
 }
 
-/** Whether a slot can be what was published of a row, and charged in since; of an earlier cycle anything can. */
+/** Whether the content of a slot can result from publishing a row and charging since. A slot of an earlier cycle always can. */
 function isPublishedFrom(row: MeterRow, slot: SlotView): boolean {
   if (slot.cycle !== row.cycle) return slot.cycle < row.cycle;
   return slot.reserved - slot.left >= row.used && slot.reserved <= row.reserved;

@@ -1,9 +1,9 @@
 /**
- * Reserves ahead what workers spend: `used ≤ reserved ≤ limit`, and `reserved` is durable before anybody may spend it. A charge is then
- * one step in memory, which no loss of power can undo: whatever is not known afterwards counts as used up to `reserved`.
+ * Reserves in advance what workers spend: `used ≤ reserved ≤ limit`, and `reserved` is durable before a worker may spend it. A charge is then
+ * one step in memory. A loss of power cannot refund it: if the exact usage is unknown afterwards, all of `reserved` counts as used.
  *
- * One for each ledger on a host, in the process that holds the ledger writer's lock. All methods are synchronous; a failure becomes the
- * state `failed` with its reason, and everything that is reserved can still be spent.
+ * There is one per ledger on a host, in the process that holds the ledger writer's lock. All methods are synchronous. A failure sets the
+ * state `failed` with its reason; what is reserved can still be spent.
  */
 import { messageOf, PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -19,7 +19,7 @@ import { type OpenedLedger, openForWriting } from './opened-ledger.ts';
 import { type AccountStanding, type Allowance, type MeterChange, Reservations } from './reservations.ts';
 import { WriterClock } from './writer-clock.ts';
 
-/** How often the files are looked at and the usage is committed, in milliseconds. */
+/** How often the files are checked and the usage is committed, in milliseconds. */
 const COMMIT_MS = 1_000;
 
 export interface ReserverOptions {
@@ -29,23 +29,23 @@ export interface ReserverOptions {
   readonly now?: () => number;
   /** Milliseconds to wait for another writer before a commit fails. */
   readonly busyTimeoutMs?: number;
-  /** Called when counters were made again, so that workers map the new ones. */
+  /** Called when counters were created again, so that workers map the new ones. */
   readonly onNewCounters?: () => void;
-  /** It follows one that left its place: what was used meanwhile is no recovery. */
+  /** The previous ledger writer left its place in an orderly way: what was used meanwhile is not a recovery. */
   readonly isSuccession?: boolean;
-  /** Who grants lookups to this host; the account's limit alone unless told otherwise. */
+  /** Returns what a fleet has granted this host; by default the account's limit is the allowance. */
   readonly allowance?: (account: Account, cycle: number) => Allowance;
-  /** How the fleet's ledger is followed; a host of its own unless told otherwise. */
+  /** Returns the state of the connection to the fleet's ledger; absent on a single host. */
   readonly fleet?: () => FleetLink & { readonly problem: string };
 }
 
-/** What is wrong, for health: that the ledger cannot be asked is said there already, and what callers are to do is not for those who look. */
+/** The reason of a failure, for health: without the general sentence and the advice of `ledger_unavailable`. */
 function reasonOf(error: unknown): string {
   if (error instanceof PagegateError && error.code === 'ledger_unavailable' && error.what !== '') return error.what;
   return failureReason(error) ?? messageOf(error);
 }
 
-/** Keeps the reservations of a ledger: makes them durable, publishes them, and recovers from whatever becomes of its files. */
+/** Commits and publishes the reservations of a ledger, and recovers from damage to its files. */
 export class Reserver {
   readonly #options: ReserverOptions;
   readonly #clock: WriterClock;
@@ -55,7 +55,7 @@ export class Reserver {
   #state: WriterState = WRITER_STATE.starting;
   #reason = 'The ledger writer is starting.';
   #revision = 0;
-  /** Of the ledger that was opened last. */
+  /** The id of the ledger that was opened last. */
   #ledgerId: string | undefined;
   #hasCorrections = false;
   #lastAudit = 0;
@@ -81,12 +81,12 @@ export class Reserver {
     return { ready: this.#state === WRITER_STATE.ready, reason: this.#reason };
   }
 
-  /** What the active accounts have used of their limits in the current cycle. */
+  /** Usage and limit of each active account in the current cycle. */
   usage(): Iterable<NearLimit> {
     return this.#reservations.usage();
   }
 
-  /** Opens the ledger (again) and brings it to what is known to be used. Returns whether it can be written. */
+  /** Opens the ledger, or opens it again, and sets its meters to what is known to be used. Returns whether the ledger can be written. */
   open(): boolean {
     this.#release();
     const { file, busyTimeoutMs } = this.#options;
@@ -98,9 +98,9 @@ export class Reserver {
       this.#mapped?.counters.nextEpoch();
       this.#isSuccession = false;
     } catch (error) {
-      // Reservations that are not durable any more must not be spent; a full disk loses none.
+      // Reservations that are no longer durable must not be spent. A temporary failure, such as a full disk, loses none.
       if (this.#opened === undefined && !isTemporary(error)) this.#withdrawLost();
-      // Workers must not go on reading a file that is not there any more.
+      // Makes workers stop reading a file that may be gone.
       this.#mapped?.counters.nextEpoch();
       this.#fail(error);
       this.#release();
@@ -110,14 +110,14 @@ export class Reserver {
   }
 
   /**
-   * Reserves more for accounts that have run low, in one commit. Returns whether it is durable; a commit that failed is tried again by
-   * {@link tick}.
+   * Reserves more for accounts that have run low, in one commit. Returns whether it is durable. {@link tick} repeats a commit that
+   * failed.
    */
   reserve(accountIds: Iterable<number>): boolean {
     return this.#opened !== undefined && this.#commit(this.#reservations.reserve(accountIds));
   }
 
-  /** What is due a few times a second: changes of accounts, the clock, the files, usage, recovery after a failure. */
+  /** Does the periodic work, a few times per second: changes of accounts, the clock, the files, usage, recovery after a failure. */
   tick(): void {
     const nowMs = this.#clock.nowMs();
     if (this.#opened === undefined) {
@@ -129,12 +129,12 @@ export class Reserver {
     if (this.#hasCorrections) this.#correct(this.#opened);
     if (nowMs >= this.#nextCommitMs || nowMs < this.#nextCommitMs - 2 * COMMIT_MS) {
       this.#nextCommitMs = nowMs + COMMIT_MS;
-      if (this.#lookAtFiles(this.#opened)) this.#commit(this.#reservations.reserveActive(false));
+      if (this.#checkFiles(this.#opened)) this.#commit(this.#reservations.reserveActive(false));
     } else if (this.#state === WRITER_STATE.failed) this.#commit([]);
     this.#publishHealth();
   }
 
-  /** Takes over what a command has changed, and tells the workers. */
+  /** Applies what commands have changed in the ledger, and publishes it to the workers. */
   publishChanges(): void {
     const opened = this.#opened;
     if (opened === undefined) return;
@@ -154,12 +154,12 @@ export class Reserver {
     }
   }
 
-  /** Commits exactly what was used, and gives the rest back; the workers must have ended. Returns whether that is durable. */
+  /** Commits exactly what was used and gives the rest back. The workers must have ended. Returns whether that is durable. */
   close(): boolean {
     let isDurable = false;
     if (this.#opened !== undefined && this.#mapped !== undefined) {
       const { ledgerId } = this.#opened;
-      // Then the ledger knows all, and the counters hold nothing more.
+      // After this commit the ledger has everything, and the counters are not needed.
       isDurable = this.#commit(this.#reservations.giveAllBack());
       if (isDurable) removeCounters(this.#options.file, ledgerId);
     }
@@ -167,39 +167,39 @@ export class Reserver {
     return isDurable;
   }
 
-  /** Commits what was used by now and lets go of the ledger; workers go on charging what is reserved, and the successor goes on from there. */
+  /** Commits what was used by now and closes the ledger. Workers keep charging what is reserved; the successor continues from there. */
   handOver(): void {
     if (this.#opened !== undefined) this.#commit(this.#reservations.reserveActive(true));
     this.abandon();
   }
 
   /**
-   * How accounts stand, exact at this moment.
+   * Returns the current usage of accounts, exact at this moment.
    *
-   * @param which `active` are those that somebody may be spending; `all` are also those that have spent anything in their cycle.
+   * @param which `active`: accounts that workers may be charging; `all`: also those with anything reserved in their cycle; or account ids.
    */
   standing(which: 'active' | 'all' | Iterable<number> = 'active'): AccountStanding[] {
     return this.#reservations.standing(which);
   }
 
   /**
-   * Gives up what is reserved for accounts and not used; nobody spends more of it until {@link reserve} is asked again.
+   * Gives up what is reserved for accounts and not used. Workers cannot spend it until {@link reserve} is called again.
    *
-   * @returns whether that is durable: only then others may have it.
+   * @returns whether that is durable. Only then may other nodes have it.
    */
   giveBack(accountIds: Iterable<number>): boolean {
     if (this.#opened === undefined || this.#mapped === undefined) return false;
     return this.#commit(this.#reservations.giveBack(accountIds));
   }
 
-  /** Ends all charging from what is reserved, for good: it is not this host's any more. */
+  /** Ends all charging from what is reserved, for good, because it no longer belongs to this host. */
   forfeit(): void {
     this.#mapped?.counters.withdrawAll();
     if (this.#opened !== undefined) removeCounters(this.#options.file, this.#opened.ledgerId);
     this.abandon();
   }
 
-  /** Lets go of the ledger as it is; the next reserver goes on from there. */
+  /** Closes the ledger as it is. The next reserver continues from there. */
   abandon(): void {
     this.#release();
     this.#mapped?.close();
@@ -212,7 +212,7 @@ export class Reserver {
   }
 
   #load({ read, meters }: OpenedLedger): void {
-    // Before the accounts: what changes meanwhile is read again.
+    // Read before the accounts, so that whatever changes meanwhile is read again.
     this.#revision = read.revision();
     this.#lastAudit = read.lastAudit();
     this.#hasCorrections = true;
@@ -221,13 +221,13 @@ export class Reserver {
     this.#clock.open(read.lastSeenSeconds());
   }
 
-  /** Maps the counters, or makes them again, and brings ledger and counters to the greater of their counts. */
+  /** Maps the counters, or creates them again, and sets ledger and counters to the greater of their counts. */
   #openCounters({ ledgerId }: OpenedLedger): void {
     const { file, onNewCounters } = this.#options;
     noteIdentity(file, ledgerId);
     const mapped = this.#mapped;
     const isGone = mapped !== undefined && !mapped.isCurrent();
-    // Of counters whose file is gone this process still has the memory; nobody charges there after this.
+    // This process still has the memory of counters whose file is gone. Withdrawing ends all charging there.
     if (isGone) mapped.counters.withdrawAll();
     const known = mapped ?? openCounters(file, ledgerId);
     const kept = isGone ? undefined : known;
@@ -242,39 +242,39 @@ export class Reserver {
     if (known !== this.#mapped) known?.close();
     if (kept === undefined) onNewCounters?.();
     if (!isDurable) throw new PagegateError('ledger_unavailable', this.#reason);
-    // Now there is a log, too.
+    // Record the identity again: now there is a write-ahead log, too.
     noteIdentity(file, ledgerId);
   }
 
-  /** Applies the corrections that operators have asked for. */
+  /** Applies the corrections that operators have requested. */
   #correct({ meters }: OpenedLedger): void {
     this.#hasCorrections = false;
-    for (const asked of meters.corrections()) {
-      // First what was used, exactly: then nothing but the ledger needs to know it, while it goes back.
-      const isExact = this.#commit(this.#reservations.giveBack([asked.accountId]));
-      const step = isExact ? this.#reservations.correct(asked) : undefined;
-      if (!isExact || (step !== undefined && !this.#commit([step]))) this.#hasCorrections = true;
+    for (const requested of meters.corrections()) {
+      // First commit exactly what was used, so that only the ledger has this number when the correction lowers it.
+      const isExact = this.#commit(this.#reservations.giveBack([requested.accountId]));
+      const change = isExact ? this.#reservations.correct(requested) : undefined;
+      if (!isExact || (change !== undefined && !this.#commit([change]))) this.#hasCorrections = true;
     }
   }
 
-  /** Makes steps durable, all or none, and publishes them. */
-  #commit(steps: readonly MeterChange[]): boolean {
+  /** Makes changes durable in one transaction, then publishes them. */
+  #commit(changes: readonly MeterChange[]): boolean {
     const opened = this.#opened;
     if (opened === undefined) return false;
     const { seconds, problem } = this.#clock;
     try {
       if (problem !== undefined) throw new PagegateError('ledger_unavailable', problem);
-      const changed = steps.filter(({ meter, row }) => row !== meter.row);
-      // Writing anything at all is also how a recovery is proved.
+      const changed = changes.filter(({ meter, row }) => row !== meter.row);
+      // After a failure, write even if nothing has changed: only a write proves that the ledger has recovered.
       if (changed.length > 0 || this.#clock.isSaveDue(seconds) || this.#state !== WRITER_STATE.ready)
         this.#write(opened, changed, seconds);
     } catch (error) {
       this.#fail(error);
-      this.#reload(opened, steps);
+      this.#reload(opened, changes);
       return false;
     }
-    for (const { meter, row } of steps) meter.row = row;
-    for (const { publish } of steps) publish?.();
+    for (const { meter, row } of changes) meter.row = row;
+    for (const { publish } of changes) publish?.();
     this.#published = this.#commits;
     this.#clock.see(seconds);
     this.#state = WRITER_STATE.ready;
@@ -283,12 +283,12 @@ export class Reserver {
     return true;
   }
 
-  #write({ database, meters }: OpenedLedger, steps: readonly MeterChange[], seconds: number): void {
+  #write({ database, meters }: OpenedLedger, changes: readonly MeterChange[], seconds: number): void {
     const startedMs = performance.now();
     database
       .transaction(() => {
-        for (const { meter, row, jump, correction } of steps) {
-          // What was charged by now belongs to its day and to the total, whatever a correction makes of the cycle.
+        for (const { meter, row, jump, correction } of changes) {
+          // A correction does not change what was charged by now on the day and in total, so that is saved first.
           meters.save(meter.id, meter.row, correction?.before ?? row);
           if (correction !== undefined) {
             meters.correct(meter.id, row, correction.id);
@@ -305,22 +305,22 @@ export class Reserver {
     this.#commitMs = performance.now() - startedMs;
   }
 
-  /** Whether a failed commit reached the disk is not known: what it was about is read again. */
-  #reload({ meters }: OpenedLedger, steps: readonly MeterChange[]): void {
+  /** Reads the rows of a failed commit again, because it is unknown whether the commit reached the disk. */
+  #reload({ meters }: OpenedLedger, changes: readonly MeterChange[]): void {
     try {
-      for (const { meter } of steps) meter.row = meters.one(meter.id) ?? meter.row;
+      for (const { meter } of changes) meter.row = meters.one(meter.id) ?? meter.row;
       this.#commits = meters.commits();
     } catch {
       this.#release();
     }
   }
 
-  /** Looks whether the files are still ours; returns whether work can go on. */
-  #lookAtFiles({ database, watch }: OpenedLedger): boolean {
+  /** Checks that the files are still those that were opened, and opens the ledger again if not. Returns whether nothing had changed. */
+  #checkFiles({ database, watch }: OpenedLedger): boolean {
     try {
       const found = watch.look();
       if (found === 'intact' && this.#mapped?.isCurrent() === true) return true;
-      // SQLite still has the removed log open: what it holds goes into the file, and a new log begins.
+      // SQLite still has the removed log open. The checkpoint copies its content into the file; then a new log begins.
       if (found === 'log_removed') database.pragma('wal_checkpoint(TRUNCATE)');
     } catch (error) {
       this.#mapped?.counters.withdrawAll();
@@ -330,7 +330,7 @@ export class Reserver {
     return false;
   }
 
-  /** Ends all charging where the ledger is lost, also before it was ever opened by this process. */
+  /** Ends all charging because the ledger is lost, even if this process has never opened it. */
   #withdrawLost(): void {
     const { file } = this.#options;
     const identity = this.#mapped === undefined ? readIdentity(file) : undefined;
@@ -344,7 +344,7 @@ export class Reserver {
     this.#publishHealth();
   }
 
-  /** Writes what only we write into the counters, again and again: whatever became of it there is right a moment later. */
+  /** Writes the ledger writer's state into the counters. Repeating this corrects damage there within a moment. */
   #publishHealth(): void {
     const counters = this.#mapped?.counters;
     if (counters === undefined) return;

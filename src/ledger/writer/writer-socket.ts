@@ -1,6 +1,6 @@
 /**
- * How workers and the ledger writer talk: a worker names accounts that have run low, the ledger writer answers when it has looked. What
- * there is to see stands in the shared counters, so that a message lost with its process loses nothing else.
+ * The protocol between workers and the ledger writer: a worker sends the ids of accounts that have run low; the ledger writer answers when it
+ * has handled them. The result is in the shared counters, so a message that is lost with its process loses nothing else.
  */
 import { rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -14,13 +14,13 @@ const RECONNECT_MS = 50;
 const socketFile = (ledgerFile: string): string => join(dirname(ledgerFile), 'writer.sock');
 
 export interface WorkersLink {
-  /** Tells all workers to look. */
+  /** Sends an answer to all workers, so that they read the counters again. */
   answerAll(): void;
   /** Ends all connections; the workers connect again. */
   reconnectAll(): void;
 }
 
-/** Listens for workers. `onAsk` runs once for all that asked in the same turn; its end answers them. */
+/** Listens for workers. `onAsk` is called once for all requests that arrive in the same turn of the event loop; they are answered when it ends. */
 export async function listenForWorkers(
   ledgerFile: string,
   onAsk: (accountIds: ReadonlySet<number>) => unknown,
@@ -36,8 +36,8 @@ export async function listenForWorkers(
     const ids = accountIds;
     asking.clear();
     accountIds = new Set();
-    const looked = onAsk(ids);
-    if (looked instanceof Promise) void looked.then(() => answer(waiting));
+    const handled = onAsk(ids);
+    if (handled instanceof Promise) void handled.then(() => answer(waiting));
     else answer(waiting);
   };
   const server = createServer({ noDelay: true }, (socket) => {
@@ -58,7 +58,7 @@ export async function listenForWorkers(
     });
   });
   const path = socketFile(ledgerFile);
-  // The ledger writer holds the lock: a socket that lies here belongs to no living one.
+  // This process holds the ledger writer's lock, so a socket that is here was left by one that has ended.
   rmSync(path, { force: true });
   await listenAtPath(server, path);
   return {
@@ -69,16 +69,16 @@ export async function listenForWorkers(
   };
 }
 
-/** A worker's end. It reconnects by itself; while there is no ledger writer, asking does nothing. */
+/** A worker's end of the connection. It reconnects by itself. While no ledger writer runs, asking does nothing. */
 export interface WriterLink {
   ask(accountIds: readonly number[]): void;
   close(): void;
 }
 
 export interface WriterLinkEvents {
-  /** A ledger writer is there, perhaps another one than before. */
+  /** Called when a ledger writer has accepted the connection; it may be another one than before. */
   readonly onConnect: () => void;
-  /** There may be something to see. */
+  /** Called when the ledger writer has answered: the counters may have changed. */
   readonly onAnswer: () => void;
 }
 
@@ -90,9 +90,9 @@ export function connectToWriter(ledgerFile: string, events: WriterLinkEvents): W
 class Connection implements WriterLink {
   readonly #path: string;
   readonly #events: WriterLinkEvents;
-  /** Also while it is being opened. */
-  #opening: Socket | undefined;
-  /** Undefined while there is no ledger writer. */
+  /** The latest socket, connected or not. */
+  #latest: Socket | undefined;
+  /** Undefined while no ledger writer runs. */
   #connected: Socket | undefined;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
@@ -112,8 +112,8 @@ class Connection implements WriterLink {
   close(): void {
     this.#isClosed = true;
     clearTimeout(this.#timer);
-    // One that is still being opened would outlive what it tells of.
-    this.#opening?.destroy();
+    // Also destroys a socket that is not connected yet. It would otherwise outlive this object.
+    this.#latest?.destroy();
   }
 
   #openLater(): void {
@@ -125,9 +125,9 @@ class Connection implements WriterLink {
       this.#events.onAnswer();
       return true;
     };
-    // One buffer for all answers: they carry nothing.
+    // One buffer for all answers: their content does not matter.
     const socket = connectToPath(this.#path, { buffer: Buffer.alloc(64), callback: onAnswer });
-    this.#opening = socket;
+    this.#latest = socket;
     socket.on('connect', () => {
       if (this.#isClosed) return;
       this.#connected = socket;

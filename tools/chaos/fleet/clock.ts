@@ -1,6 +1,6 @@
 /**
- * Loaded into all processes of a node by NODE_OPTIONS: the node's clock is as wrong as a file says, eight bytes with the milliseconds. All
- * its processes see a change at the same moment, as they do on a host.
+ * Makes a node's clock wrong. NODE_OPTIONS loads this file into all processes of the node. A file has the clock offset in milliseconds, as a
+ * float of eight bytes. All processes see a change at the same moment, as they do on a real host.
  */
 import { openSync, readSync } from 'node:fs';
 

@@ -1,4 +1,4 @@
-/** What is done to a fleet in a round. */
+/** The faults that a round can cause in a fleet. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { retireNode } from '../../../src/ledger/fleet.ts';
 import type { Account } from '../../../src/ledger/quota.ts';
@@ -9,7 +9,7 @@ import type { FleetClients } from './fleet-clients.ts';
 import type { FleetUnderTest } from './fleet-under-test.ts';
 import { type ChaosNode, MAX_STALENESS_SECONDS } from './node.ts';
 
-/** Until a node that is not heard answers 503 for everything, with what it takes to notice. */
+/** Time after which a node without contact to the database answers only 503, including the time to notice. */
 const STALE_MS = MAX_STALENESS_SECONDS * 1_000 + 1_000;
 
 export interface Scene {
@@ -17,25 +17,25 @@ export interface Scene {
   readonly random: Random;
   readonly account: Account;
   readonly clients: FleetClients;
-  /** The node that it is done to. */
+  /** The node that the fault affects. */
   readonly node: ChaosNode;
-  /** When the account's cycle ends, in milliseconds since 1970; undefined where that is not in this round. */
+  /** When the account's cycle ends, in milliseconds since 1970; undefined if it does not end in this round. */
   readonly boundaryMs: number | undefined;
-  /** Makes a key of an account of its own, which the round may revoke. */
+  /** Creates a key of another account, which the round may revoke. */
   readonly spareKey: () => Promise<{ readonly key: string; revoke(): Promise<unknown> }>;
 }
 
-/** What a fault excuses; nothing where it is absent. */
+/** The deviations that a fault allows. A field that is absent allows none. */
 export interface Excuse {
-  /** Lookups that may be charged although nobody has read them. */
+  /** Lookups that may be charged although no client has read them. */
   readonly forfeited?: number;
   /** Lookups that may be served beyond the limit. */
   readonly oversold?: number;
-  /** Lookups that may not be counted: what a node that is gone for good had spent and not told. */
+  /** Lookups that may be missing in the database's count: those that a lost node had spent and not reported. */
   readonly uncounted?: number;
-  /** The database has lost commits that a node remembers: it must be noticed, or must not. */
+  /** The database has lost commits that a node remembers, which must be noticed. Otherwise no loss may be noticed. */
   readonly mustNotice?: boolean;
-  /** What was found wrong. */
+  /** Failures that the fault itself has found. */
   readonly problems?: readonly string[];
 }
 
@@ -43,7 +43,7 @@ export type FleetFault = (scene: Scene) => Promise<Excuse>;
 
 const NOTHING: Excuse = {};
 
-/** What a node holds and has spent of an account, as the database knows. */
+/** What a node holds and has spent of an account, according to the database. */
 export interface Grant {
   readonly node: string;
   readonly name: string;
@@ -67,7 +67,7 @@ async function restartAfter(node: ChaosNode, pids: readonly number[]): Promise<E
   return NOTHING;
 }
 
-/** Lines go bad and good again for a while. */
+/** Disturbs and repairs network connections for a while. */
 async function trouble({ fleet, random }: Scene): Promise<Excuse> {
   for (let i = 0; i < 4; i += 1) {
     const node = random.pick(fleet.nodes);
@@ -100,7 +100,7 @@ async function promote({ fleet }: Scene): Promise<Excuse> {
   return NOTHING;
 }
 
-/** Commits wait for a standby that is not there. */
+/** Disconnects the standby, so that commits wait for it. */
 async function loseStandby({ fleet, random }: Scene): Promise<Excuse> {
   fleet.replication.state = random.pick(['cut', 'stalled']);
   await sleep(500 + random.below(1_500));
@@ -108,7 +108,7 @@ async function loseStandby({ fleet, random }: Scene): Promise<Excuse> {
   return NOTHING;
 }
 
-/** A node is cut off, or stands still, until the others take it for silent; a key that is revoked meanwhile opens nothing there. */
+/** Cuts a node off, or stops it, until the others consider it silent. Checks that it refuses a key that was revoked meanwhile. */
 async function beAway(scene: Scene, leave: () => void, comeBack: () => void): Promise<Excuse> {
   const { node, spareKey } = scene;
   const spare = await spareKey();
@@ -135,7 +135,7 @@ async function beAway(scene: Scene, leave: () => void, comeBack: () => void): Pr
   return { problems: problems.slice(0, 1) };
 }
 
-/** A state directory is copied, and a second server is started from it. */
+/** Copies a node's state directory and starts a second server from it. */
 async function copyState({ fleet, node, clients, random }: Scene): Promise<Excuse> {
   const copy = await node.copy(`${node.name}-copy`);
   try {
@@ -151,13 +151,13 @@ async function copyState({ fleet, node, clients, random }: Scene): Promise<Excus
   }
 }
 
-/** The primary fails before the standby has all that it had acknowledged. */
+/** Lets the primary fail before the standby has all commits that the primary has acknowledged. */
 async function forgetCommits(scene: Scene, during: () => Promise<void> = async () => {}): Promise<Excuse> {
   const { fleet, random } = scene;
   await fleet.replicate('asynchronous');
   await sleep(200);
   fleet.replication.state = 'cut';
-  // Every node hears of it: what it remembers then, the standby does not know.
+  // Every node learns of a change that the standby does not have.
   await fleet.witness();
   await sleep(500 + random.below(1_000));
   await during();
@@ -167,7 +167,7 @@ async function forgetCommits(scene: Scene, during: () => Promise<void> = async (
   return { mustNotice: true };
 }
 
-/** A node that is gone for good: what it had spent of the account, and what the database gives it up for. */
+/** Destroys a node for good. Returns its id in the database, and what it had spent of the account. */
 async function lose({ fleet, node, account }: Scene): Promise<{ id: string; used: number }> {
   await node.kill(node.pids);
   const used = (await node.charged(account))?.used ?? 0;
@@ -179,7 +179,7 @@ async function lose({ fleet, node, account }: Scene): Promise<{ id: string; used
   return { id, used };
 }
 
-/** Retires it, and starts another one in its place. */
+/** Retires a lost node and starts a new one in its place. */
 async function replace(scene: Scene, { id, used }: { id: string; used: number }, giveBack: boolean): Promise<Excuse> {
   const { fleet, account, node } = scene;
   const options = { actor: 'chaos', giveBack, maxStalenessSeconds: MAX_STALENESS_SECONDS };
@@ -195,7 +195,7 @@ async function retire(scene: Scene): Promise<Excuse> {
   return replace(scene, await lose(scene), scene.random.chance(50));
 }
 
-/** What the lost node had spent since the standby was cut off, nobody can know. */
+/** Loses commits and a node. What the node had spent since the standby was disconnected is lost, too. */
 async function forgetCommitsAndNode(scene: Scene): Promise<Excuse> {
   let lost = { id: '', used: 0 };
   const excuse = await forgetCommits(scene, async () => {
@@ -204,7 +204,7 @@ async function forgetCommitsAndNode(scene: Scene): Promise<Excuse> {
   return { ...excuse, ...(await replace(scene, lost, false)) };
 }
 
-/** Commits wait for longer than statements do; nothing that was acknowledged is lost with the primary then. */
+/** Keeps commits waiting until their statements time out, and then kills the primary. No acknowledged commit may be lost. */
 async function promoteLateStandby({ fleet }: Scene): Promise<Excuse> {
   fleet.replication.state = 'cut';
   await sleep(6_000);
@@ -221,12 +221,12 @@ async function setClock({ fleet, node, random }: Scene): Promise<Excuse> {
   return NOTHING;
 }
 
-/** At most so far off: an hour either way. */
+/** The largest clock offset: an hour in either direction. */
 const WRONG_MS = 3_600_000;
 
 export const wrongClock = (random: Random): number => random.below(2 * WRONG_MS) - WRONG_MS;
 
-/** The load goes on over the end of a cycle; something may happen shortly before. */
+/** Loads the fleet across the end of a cycle. Another fault may happen shortly before. */
 async function crossBoundary(scene: Scene): Promise<Excuse> {
   const { node, random, boundaryMs } = scene;
   const what = random.below(4);
@@ -238,14 +238,14 @@ async function crossBoundary(scene: Scene): Promise<Excuse> {
   return NOTHING;
 }
 
-/** How a round is made. */
+/** How a round with a fault is run. */
 export interface FaultPlan {
   readonly run: FleetFault;
-  /** The account's cycle ends in the midst. */
+  /** The account's cycle ends during the round. */
   readonly hasBoundary?: boolean;
-  /** The quota is used to its end afterwards. */
+  /** The rest of the quota is used afterwards. */
   readonly isDrained?: boolean;
-  /** No request may be refused meanwhile. */
+  /** No request may be answered 503. */
   readonly isSeamless?: boolean;
 }
 
@@ -286,7 +286,7 @@ export const FLEET_FAULTS: Readonly<Record<string, FaultPlan>> = {
   'retire node': { run: retire },
 };
 
-/** The new server cannot reach the database, and goes on with what the old one held. */
+/** Restarts a node without contact to the database. The new server must continue with what the old one held. */
 async function restartCutOff({ node, random }: Scene): Promise<Excuse> {
   const state = random.pick(['cut', 'stalled'] as const);
   for (const line of node.lines) line.state = state;

@@ -1,16 +1,16 @@
-/** Those who ask all nodes for one account, and what they have read. */
+/** The clients that send requests for one account to all nodes, and the answers that they have read. */
 import { CYCLE_SECONDS } from '../../../src/ledger/cycle.ts';
 import { Client } from '../counting-client.ts';
 import type { ChaosNode } from './node.ts';
 
-/** How far a node's idea of the database's clock may be off; answers so near to a boundary belong to either cycle. */
+/** How far a node's estimate of the database's clock may be off. Answers this near to a boundary can belong to either cycle. */
 const BOUNDARY_MS = 1_500;
 const PAUSE_MS = 4;
 const CLIENTS_PER_NODE = 3;
-/** Refusals in a row after which a client believes that the quota is used. */
+/** Number of refusals in a row after which a client assumes that the quota is used. */
 const REFUSALS = 4;
 
-/** Answers of one kind on one node. */
+/** An answer of a node, with the times of its request and its end in milliseconds since 1970. */
 export interface TimedAnswer {
   readonly node: string;
   readonly status: number;
@@ -28,21 +28,21 @@ export class FleetClients {
     this.#key = key;
   }
 
-  /** Asks a node until stopped. */
+  /** Starts clients that send requests to a node until they are stopped. */
   join(node: ChaosNode): void {
     for (let i = 0; i < CLIENTS_PER_NODE; i += 1) {
       this.#run(new Client(node.port, this.#key, { pauseMs: PAUSE_MS, onAnswer: this.#note(node.name) }));
     }
   }
 
-  /** Ends the clients of a node after the requests that are under way. */
+  /** Ends the clients of a node after their requests in flight. */
   async leave(node: ChaosNode): Promise<void> {
-    const own = this.#clients.filter(({ port }) => port === node.port);
-    for (const client of own) client.stop();
-    await Promise.all(this.#running.filter((_, i) => own.includes(this.#clients[i]!)));
+    const leaving = this.#clients.filter(({ port }) => port === node.port);
+    for (const client of leaving) client.stop();
+    await Promise.all(this.#running.filter((_, i) => leaving.includes(this.#clients[i]!)));
   }
 
-  /** Asks nodes until all of them say again and again that the quota is used. */
+  /** Sends requests to nodes until each refuses several in a row because the quota is used. Returns false after the deadline. */
   async drain(nodes: readonly ChaosNode[], deadlineMs: number): Promise<boolean> {
     let isLate = false;
     const late = setTimeout(() => {
@@ -70,7 +70,7 @@ export class FleetClients {
     return !isLate;
   }
 
-  /** Ends after the requests that are under way. */
+  /** Ends all clients after their requests in flight. */
   async stop(): Promise<void> {
     for (const client of this.#clients) client.stop();
     await Promise.all(this.#running);
@@ -84,15 +84,15 @@ export class FleetClients {
     return this.#answers.reduce((sum, answer) => sum + (answer.status === status ? 1 : 0), 0);
   }
 
-  /** Requests whose answer never came whole. */
+  /** Number of requests without a complete answer. */
   get unanswered(): number {
     return this.#clients.reduce((sum, { unanswered }) => sum + unanswered, 0);
   }
 
   /**
-   * Answers 200 that were certainly of a cycle.
+   * Counts the 200 answers that certainly belong to a cycle.
    *
-   * @param boundaryMs the end of cycle 0; undefined where there is no other.
+   * @param boundaryMs the end of cycle 0; undefined if there is no other cycle.
    */
   readIn(cycle: number, boundaryMs: number | undefined): number {
     if (boundaryMs === undefined) return this.count(200);

@@ -1,4 +1,4 @@
-/** Three nodes, a database with a standby, and the lines between them. */
+/** Three nodes, a database with a standby, and relays for all connections between them. */
 import { CYCLE_SECONDS } from '../../../src/ledger/cycle.ts';
 import { fleetStatus } from '../../../src/ledger/fleet.ts';
 import { Ledger } from '../../../src/ledger/ledger.ts';
@@ -21,18 +21,18 @@ export interface NewAccount {
 
 export class FleetUnderTest {
   readonly nodes: ChaosNode[] = [];
-  /** The line on which the standby follows the primary. */
+  /** The relay through which the standby follows the primary. */
   replication!: Relay;
   primary!: PostgresServer;
   standby!: PostgresServer;
-  /** Straight to the primary, past all lines. */
+  /** Connected to the primary directly, without a relay. */
   ledger!: Ledger;
-  /** Opens an account that every node serves when all is well. */
+  /** The key of an account that every healthy node serves. */
   probe = '';
   #witnesses = 0;
   readonly #cluster = new PostgresCluster();
 
-  /** @param options.hasOwnClock whether the clocks of nodes can be set wrong; true unless told otherwise. */
+  /** @param options.hasOwnClock whether the clocks of nodes can be set wrong; true by default. */
   static async create({ hasOwnClock = true } = {}): Promise<FleetUnderTest> {
     const fleet = new FleetUnderTest();
     try {
@@ -62,14 +62,14 @@ export class FleetUnderTest {
     await this.recovered();
   }
 
-  /** Whether a commit waits until the standby has it. */
+  /** Sets whether a commit waits until the standby has it. */
   async replicate(how: 'synchronous' | 'asynchronous'): Promise<void> {
     const names = how === 'synchronous' ? '*' : '';
     await this.primary.sql(`ALTER SYSTEM SET synchronous_standby_names = '${names}'`);
     await this.primary.sql('SELECT pg_reload_conf()');
   }
 
-  /** Connects to the present primary. */
+  /** Connects to the current primary. */
   async connect(): Promise<void> {
     await this.ledger?.close().catch(() => {});
     const { url, password } = this.primary;
@@ -79,21 +79,21 @@ export class FleetUnderTest {
     this.ledger = new Ledger(store, { keyFile: this.nodes[0]!.keyFile, actor: 'chaos' });
   }
 
-  /** An account with a key that every node knows. */
+  /** Creates an account with a key. Returns when the nodes know it. */
   async createAccount(name: string, limit: number): Promise<NewAccount> {
     const { id } = await this.ledger.createAccount(name);
     const { key, record } = (await this.ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!;
     return { id, key, keyId: record.id };
   }
 
-  /** A change that every node takes over. */
+  /** Makes a change and waits until every node has applied it. */
   async witness(): Promise<void> {
     this.#witnesses += 1;
     await this.ledger.createAccount(`witness-${this.#witnesses}`);
     if (this.ledger.lag !== undefined) throw new Error(this.ledger.lag);
   }
 
-  /** The cycle of an account that nobody has used yet ends soon; returns when, in milliseconds since 1970. */
+  /** Makes the cycle of an unused account end soon. Returns when, in milliseconds since 1970. */
   async endCycleSoon(accountId: number, inSeconds: number): Promise<number> {
     const { store } = this.ledger;
     const end = Math.floor(Date.now() / 1_000) + inSeconds;
@@ -106,13 +106,13 @@ export class FleetUnderTest {
     return end * 1_000;
   }
 
-  /** What the database thinks of its own commits. */
+  /** What the database knows about losses of its own commits. */
   async history(): Promise<{ readonly lost: number; readonly isLearning: boolean }> {
     const { history, learning } = await fleetStatus(this.ledger, MAX_STALENESS_SECONDS);
     return { lost: history, isLearning: learning };
   }
 
-  /** Kills the primary and promotes the standby; the next standby is made by {@link rebuild}. */
+  /** Kills the primary and promotes the standby. {@link rebuild} then creates the next standby. */
   async promote(): Promise<void> {
     await this.primary.kill();
     await this.standby.promote();
@@ -120,7 +120,7 @@ export class FleetUnderTest {
     await this.connect();
   }
 
-  /** Makes the standby again from the primary. */
+  /** Creates the standby again from the primary. */
   async rebuild(): Promise<void> {
     this.replication.state = 'cut';
     this.replication.target = this.primary.port;
@@ -129,7 +129,7 @@ export class FleetUnderTest {
     await this.replicate('synchronous');
   }
 
-  /** All lines as they should be. */
+  /** Repairs all connections. */
   heal(): void {
     for (const line of this.nodes.flatMap(({ lines }) => lines)) {
       line.delayMs = 0;
@@ -138,7 +138,7 @@ export class FleetUnderTest {
     this.replication.state = 'open';
   }
 
-  /** Waits until all nodes answer, and the database knows all of them. */
+  /** Waits until all nodes serve lookups. */
   async recovered(nodes: readonly ChaosNode[] = this.nodes): Promise<void> {
     for (const node of nodes) {
       await waitUntil(`${node.name} serves`, async () => (await askOnce(node.port, this.probe)) === 200).catch(

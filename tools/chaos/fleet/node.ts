@@ -1,4 +1,4 @@
-/** A node of the fleet, as a run starts, hurts and ends it: the real program, with a line of its own to each database server. */
+/** A node of the fleet under test: the real program, with its own relay to each database server. */
 import { execFile } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ import { Relay } from './relay.ts';
 
 const run = promisify(execFile);
 
-/** The least that the configuration takes: a run must not wait for a minute until a node counts as silent. */
+/** The smallest value that the configuration allows, so that a run need not wait a minute until a node counts as silent. */
 export const MAX_STALENESS_SECONDS = 5;
 
 export interface NodeOptions {
@@ -24,9 +24,9 @@ export interface NodeOptions {
   readonly password: string;
   /** Ports of the database servers. */
   readonly servers: readonly number[];
-  /** The ledger key of another node: all have the same. */
+  /** The ledger key of another node, which all nodes share. */
   readonly keyFile?: string;
-  /** Its clock can be set wrong, which costs processor time; true unless told otherwise. */
+  /** Whether its clock can be set wrong, which costs processor time; true by default. */
   readonly hasOwnClock?: boolean;
 }
 
@@ -34,13 +34,13 @@ export class ChaosNode {
   readonly name: string;
   readonly place: Installation;
   readonly port: number;
-  /** Its lines to the database servers. */
+  /** Its relays to the database servers. */
   readonly lines: readonly Relay[];
   readonly #clockFile: string;
   readonly #hasOwnClock: boolean;
   #adminPort = 0;
   #server: ServerProcess | undefined;
-  /** The primary process that has taken over from the one that was started here; 0 where none has. */
+  /** Process id of the primary process that has taken over from the one started here; 0 if none has. */
   #successor = 0;
 
   private constructor(name: string, place: Installation, port: number, lines: readonly Relay[], hasOwnClock = true) {
@@ -53,7 +53,7 @@ export class ChaosNode {
     this.clockOffsetMs = 0;
   }
 
-  /** A node with data to serve, which is not started yet. */
+  /** Creates a node with data to serve, without starting it. */
   static async create({ name, password, servers, keyFile, hasOwnClock }: NodeOptions): Promise<ChaosNode> {
     const lines = await Promise.all(servers.map((port) => Relay.open(port)));
     const hosts = lines.map(({ port }) => `127.0.0.1:${port}`).join(',');
@@ -75,11 +75,11 @@ export class ChaosNode {
     return new ChaosNode(name, place, await freePort(), lines, hasOwnClock);
   }
 
-  /** A server of a copy of its state directory, as it lies there at this moment. It shares the lines. */
+  /** Creates a node with a copy of this node's present state directory. It uses the same relays. */
   async copy(name: string): Promise<ChaosNode> {
     const root = mkdtempSync(join(tmpdir(), 'pagegate-copy-'));
     leaveNothing(root, () => removeCountersOf(join(root, 'state')));
-    // What vanishes meanwhile is missing in the copy, as in any copy of a server that runs.
+    // Files that vanish meanwhile are missing in the copy, as in any copy of a running server.
     await run('cp', ['-a', `${this.place.root}/.`, root]).catch(() => {});
     const [state, configFile] = [join(root, 'state'), join(root, 'config.json')];
     const config = JSON.parse(readFileSync(configFile, 'utf8'));
@@ -99,7 +99,7 @@ export class ChaosNode {
     return join(this.place.state, 'keys/ledger.key');
   }
 
-  /** How far its clock is off. */
+  /** Sets the offset of its clock. */
   set clockOffsetMs(ms: number) {
     writeFileSync(this.#clockFile, Buffer.from(new Float64Array([ms]).buffer));
   }
@@ -116,7 +116,7 @@ export class ChaosNode {
     return childrenOf(this.primary).find((pid) => commandOf(pid).includes('worker-process')) ?? 0;
   }
 
-  /** All its processes, its primary process first. */
+  /** The ids of all its processes, the primary process first. */
   get pids(): number[] {
     return this.primary === 0 ? [] : processTree(this.primary);
   }
@@ -126,7 +126,7 @@ export class ChaosNode {
     return Number(new RegExp(`^${name} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN);
   }
 
-  /** The end of what it wrote. */
+  /** The end of its output. */
   get log(): string {
     return this.#server?.log ?? '';
   }
@@ -157,12 +157,12 @@ export class ChaosNode {
       try {
         process.kill(pid, signal);
       } catch {
-        // It has ended.
+        // The process has ended.
       }
     }
   }
 
-  /** Another server takes its place, without a lost request. */
+  /** Restarts it without interruption: a new server takes over. */
   async restart(): Promise<void> {
     const before = this.primary;
     const { code, json, stderr } = await this.place.pagegate('restart', '--wait', '60');
@@ -171,7 +171,7 @@ export class ChaosNode {
     while (commandOf(before) !== '') await sleep(5);
   }
 
-  /** Ends it in an orderly way; returns what was wrong with its end, or nothing. */
+  /** Stops it in an orderly way. Returns a description of the problem if that failed, otherwise an empty string. */
   async stop(): Promise<string> {
     if (this.#successor === 0) return (await this.#server?.stop()) ?? '';
     process.kill(this.#successor, 'SIGTERM');
@@ -179,13 +179,13 @@ export class ChaosNode {
     return '';
   }
 
-  /** Forgets all that it knows of the fleet, as a new host does; it must not run. */
+  /** Removes all that it knows of the fleet, as if it were a new host. It must not be running. */
   forget(): void {
     removeCountersOf(this.place.state);
     rmSync(join(this.place.state, 'fleet'), { recursive: true, force: true });
   }
 
-  /** What it has charged of an account in the latest cycle that it knows, by its own copy and counters. */
+  /** What it has charged to an account in the latest cycle that it knows, according to its own copy and counters. */
   async charged(account: Account): Promise<{ readonly cycle: number; readonly used: number } | undefined> {
     const file = join(this.place.state, 'fleet/ledger.sqlite');
     const store = new SqliteStore({ file, readonly: true, create: false });

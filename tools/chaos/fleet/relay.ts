@@ -1,24 +1,24 @@
-/** A line between two programs: a TCP relay on loopback that delays, stalls, cuts and half-opens what goes through it. */
+/** A TCP relay on loopback between two programs, which can delay, stall, cut and half-open their connections. */
 import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
 /**
- * What a line does:
+ * The state of a relay:
  * - `open`: it passes bytes on, after its delay;
- * - `stalled`: bytes wait, and come when it is open again;
- * - `cut`: connections are reset, new ones too;
- * - `half_open`: bytes of one direction are lost, and no end is told; such a connection never works again.
+ * - `stalled`: bytes wait until it is open again;
+ * - `cut`: all connections are reset, also new ones;
+ * - `half_open`: bytes of one direction are lost, and neither end learns that the other has closed. Such a connection never works again.
  */
 export type LineState = 'open' | 'stalled' | 'cut' | 'half_open';
 
 interface Pair {
   readonly near: Socket;
   readonly far: Socket;
-  /** Bytes were lost: it is dead, and nobody is told. */
+  /** Bytes were lost: the connection is dead, but neither end is notified. */
   isDead: boolean;
 }
 
-/** One direction of a connection: what is under way on it. */
+/** One direction of a connection, with the bytes that wait in the relay. */
 class Flow {
   #waiting: { readonly bytes: Buffer; readonly dueMs: number }[] = [];
   #timer: NodeJS.Timeout | undefined;
@@ -49,13 +49,13 @@ class Flow {
 }
 
 export class Relay {
-  /** Port of the program that it leads to; open connections stay where they are. */
+  /** Port of the program to which it connects. A change affects new connections only. */
   target: number;
-  /** Each way, in milliseconds. */
+  /** Delay in each direction, in milliseconds. */
   delayMs = 0;
   port = 0;
   #state: LineState = 'open';
-  /** Which bytes a half-open line loses. */
+  /** The direction whose bytes a half-open relay loses. */
   #loses: 'there' | 'back' = 'there';
   readonly #server: Server;
   readonly #pairs = new Set<Pair>();
@@ -126,7 +126,7 @@ export class Relay {
     from.on('error', () => {});
     from.on('close', () => {
       this.#flows.delete(flow);
-      // A dead connection tells nobody that it has ended.
+      // The other end of a dead connection must not learn that it has ended.
       if (pair.isDead || this.#state === 'half_open') return;
       this.#pairs.delete(pair);
       to.destroy();

@@ -1,4 +1,4 @@
-/** One round: load on all nodes, one fault, and a count of its own afterwards. */
+/** One round: load on all nodes, one fault, and a check of the counts of a new account afterwards. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Account } from '../../../src/ledger/quota.ts';
 import type { Random } from '../../random.ts';
@@ -7,7 +7,7 @@ import { type Excuse, FLEET_FAULTS, type Grant, grantsOf } from './faults.ts';
 import { FleetClients } from './fleet-clients.ts';
 import type { FleetUnderTest } from './fleet-under-test.ts';
 
-/** An account that no round uses up. */
+/** A limit that no round uses up. */
 const LARGE_LIMIT = 1_000_000_000;
 const BOUNDARY_SECONDS = 3;
 const DRAIN_MS = 60_000;
@@ -19,7 +19,7 @@ export interface RoundReport {
   readonly charged: number;
   readonly unanswered: number;
   readonly unavailable: number;
-  /** Answers beyond the limit. */
+  /** Number of 200 answers beyond the limit. */
   readonly oversold: number;
   readonly isDrained: boolean;
   readonly failures: readonly string[];
@@ -55,7 +55,7 @@ export async function runRound(
     fleet.heal();
     await clients.stop();
   }
-  // With a small quota some requests wait for its end.
+  // With a small quota, 503 is allowed: requests may wait too long near its end.
   if (plan.isSeamless && !isDrained && clients.count(503) > 0) failures.push(`${clients.count(503)} answers 503`);
   await fleet.recovered();
   await waitUntil('the database has learned', async () => !(await fleet.history()).isLearning);
@@ -67,7 +67,8 @@ export async function runRound(
   };
 }
 
-interface Played {
+/** A round that is over, to be checked. */
+interface FinishedRound {
   readonly account: Account;
   readonly clients: FleetClients;
   readonly limit: number;
@@ -78,29 +79,29 @@ interface Played {
   readonly failures: string[];
 }
 
-/** Waits until the database and every node say the same of an account; returns what differs in the end, in words. */
+/** Waits until the database and every node agree on an account's usage. Returns descriptions of the remaining differences. */
 async function settle(fleet: FleetUnderTest, account: Account): Promise<string[]> {
   let differences: string[] = [];
-  const look = async (): Promise<boolean> => {
+  const agree = async (): Promise<boolean> => {
     const grants = await grantsOf(fleet, account.id);
     differences = [];
     for (const node of fleet.nodes) {
-      const own = await node.charged(account);
-      const known = grants.find(
-        ({ name, isRetired, cycle }) => name === node.name && !isRetired && cycle === own?.cycle,
+      const charged = await node.charged(account);
+      const grant = grants.find(
+        ({ name, isRetired, cycle }) => name === node.name && !isRetired && cycle === charged?.cycle,
       );
-      if ((own?.used ?? 0) !== (known?.spent ?? 0))
-        differences.push(`${node.name} has charged ${own?.used}, the database knows ${known?.spent}`);
+      if ((charged?.used ?? 0) !== (grant?.spent ?? 0))
+        differences.push(`${node.name} has charged ${charged?.used}, the database knows ${grant?.spent}`);
     }
     return differences.length === 0;
   };
-  await waitUntil('settled', look, SETTLE_MS).catch(() => {});
+  await waitUntil('settled', agree, SETTLE_MS).catch(() => {});
   return differences;
 }
 
-/** Counts what was read against what is charged, granted and allowed. */
-async function count(fleet: FleetUnderTest, played: Played): Promise<Omit<RoundReport, 'fault'>> {
-  const { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures } = played;
+/** Checks the answers that were read against what is charged, granted and allowed. */
+async function count(fleet: FleetUnderTest, round: FinishedRound): Promise<Omit<RoundReport, 'fault'>> {
+  const { account, clients, limit, boundaryMs, excuse, isDrained, lostBefore, failures } = round;
   const { forfeited = 0, oversold: mayOversell = 0, uncounted = 0, mustNotice = false, problems = [] } = excuse;
   failures.push(...problems, ...(await settle(fleet, account)));
   const grants = await grantsOf(fleet, account.id);
@@ -108,12 +109,12 @@ async function count(fleet: FleetUnderTest, played: Played): Promise<Omit<RoundR
     of.reduce((total, grant) => total + pick(grant), 0);
   const read = clients.count(200);
   const { unanswered } = clients;
-  // What a cycle's last moment had used may die with a ledger writer; what was charged ever does not.
+  // With a ledger writer, the usage of the last moment of a cycle may be lost; the total of all cycles is not.
   const charged = boundaryMs === undefined ? sum(({ spent }) => spent) : await totalOf(fleet, account);
   let oversold = 0;
   for (const cycle of new Set(grants.map((grant) => grant.cycle))) {
-    const own = grants.filter((grant) => grant.cycle === cycle);
-    const granted = sum((grant) => grant.granted, own);
+    const ofCycle = grants.filter((grant) => grant.cycle === cycle);
+    const granted = sum((grant) => grant.granted, ofCycle);
     const inCycle = clients.readIn(cycle, boundaryMs);
     if (granted > limit + mayOversell) failures.push(`cycle ${cycle}: ${granted} granted of ${limit}`);
     if (inCycle > granted + uncounted) failures.push(`cycle ${cycle}: ${inCycle} read, only ${granted} granted`);
@@ -151,7 +152,7 @@ async function count(fleet: FleetUnderTest, played: Played): Promise<Omit<RoundR
   };
 }
 
-/** What there is to know of a node, for whoever looks for the cause. */
+/** Describes a node's grant, to help find the cause of a failure. */
 function describe({ name, cycle, granted, spent, isRetired }: Grant, clients: FleetClients): string {
   const read = clients.answers.filter(({ node, status }) => node === name && status === 200).length;
   return `${name}${isRetired ? ' (retired)' : ''}, cycle ${cycle}: ${spent} spent of ${granted}; ${read} read from it in all cycles`;
