@@ -145,7 +145,7 @@ export async function afterPowerLoss<T>(
     try {
       return await inspect(ledger);
     } finally {
-      ledger.close();
+      await ledger.close();
       reserver.close();
     }
   } finally {

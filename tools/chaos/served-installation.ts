@@ -113,7 +113,7 @@ export class ServedInstallation {
 
   async remove(): Promise<void> {
     await this.stop();
-    this.ledger.close();
+    await this.ledger.close();
     this.#place.remove();
   }
 }
