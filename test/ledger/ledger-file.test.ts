@@ -1,8 +1,10 @@
 /** The ledger file over its life: earlier versions, backup, restore, check. */
+import { spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -120,6 +122,24 @@ describe('the file', () => {
     folder.ledger();
     expect(statSync(folder.file).mode & 0o007).toBe(0);
     expect(statSync(`${folder.file}-wal`).mode & 0o007).toBe(0);
+  });
+
+  it.runIf(process.getuid?.() === 0)('on a full disk is said to be on one', async ({ skip }) => {
+    const place = dirname(folder.file);
+    mkdirSync(place);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', place]);
+    if (mounted.status !== 0) skip();
+    try {
+      await folder.ledger().close();
+      const fill = openSync(join(place, 'fill'), 'w');
+      expect(() => {
+        for (;;) writeSync(fill, Buffer.alloc(4096));
+      }).toThrow('ENOSPC');
+      closeSync(fill);
+      expect(() => folder.ledger()).toThrow('the disk is full');
+    } finally {
+      spawnSync('umount', ['-l', place]);
+    }
   });
 
   it('is found damaged by a check', async () => {

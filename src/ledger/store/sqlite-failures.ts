@@ -12,6 +12,8 @@ const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_CORRUPT', 'the file is damaged: run `pagegate account check`, then restore a backup'],
   ['SQLITE_NOTADB', 'the file is not a SQLite file: restore a backup'],
   ['SQLITE_CANTOPEN', 'the file cannot be opened: check that state_dir exists and belongs to this user'],
+  // Its side file cannot grow.
+  ['SQLITE_IOERR_SHMSIZE', 'the disk is full: free space, the ledger goes on by itself'],
   ['SQLITE_IOERR', 'the disk reports an error: see the kernel log; free space or replace the disk'],
 ];
 
