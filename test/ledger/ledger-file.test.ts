@@ -228,6 +228,34 @@ describe('backup and restore', () => {
     expect(checkLedger(folder.file).ok).toBe(true);
   });
 
+  it('loses no change of another command: what it cannot take over is refused', async () => {
+    await prepare();
+    const [early, late] = [folder.ledger(), folder.ledger()];
+    await early.createAccount('early');
+    const other = new Sqlite(folder.file, { timeout: 0 });
+    const tries: string[] = [];
+    const now = (): number => {
+      try {
+        other.exec('BEGIN IMMEDIATE; ROLLBACK');
+        tries.push('possible');
+      } catch (error) {
+        tries.push((error as { code: string }).code);
+      }
+      return folder.nowMs;
+    };
+    const report = restore({ now });
+    other.close();
+    expect(new Set(tries)).toEqual(new Set(['SQLITE_BUSY']));
+    expect(report.missing).toEqual(['early']);
+    // It had the file open, as a command has that waits for the lock.
+    await expect(late.createAccount('late')).rejects.toMatchObject({
+      code: 'ledger_unavailable',
+      message: expect.stringContaining('was replaced meanwhile'),
+    });
+    expect(readdirSync(dirname(folder.file)).filter((name) => /replaced-.*-(?:wal|shm)$/.test(name))).toEqual([]);
+    await folder.ledger().createAccount('late');
+  });
+
   it('keeps the latest moment seen, by which keys expire', async () => {
     const key = await prepare();
     await folder.ledger().rotateKey('acme', 3600);

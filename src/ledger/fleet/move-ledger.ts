@@ -108,12 +108,16 @@ async function sendAll(
         throw wasMoved
           ? new PagegateError('ledger_moved', `${file} was moved to ${store.name}.`)
           : new PagegateError('move_refused', `${store.name} has accounts already; name an empty database.`);
+      // No command changes what has been copied.
+      database.exec('BEGIN IMMEDIATE');
       const copied = await fill(sql, database);
       // Before the commit there: at no moment both homes can be served.
       setMoved(database, homeOf(store.name, store.ledgerId));
+      database.exec('COMMIT');
       return { ...copied, to: store.name };
     });
   } catch (error) {
+    if (database.inTransaction) database.exec('ROLLBACK');
     // Served from here again only where it is certain that nothing has arrived.
     const arrived = await store.rows('SELECT 1 AS one FROM accounts LIMIT 1').catch(() => undefined);
     if (!wasMoved && arrived?.length === 0) setMoved(database, null);

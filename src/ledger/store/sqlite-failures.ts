@@ -34,7 +34,12 @@ export function asLedgerError(error: unknown, file: string): unknown {
 const TEMPORARY = /^SQLITE_(?:FULL|READONLY|PERM|AUTH|BUSY|LOCKED|CANTOPEN|IOERR)/;
 
 /** Whether a failure says nothing about the file's content: a full disk, missing rights, another program's lock. */
-export function isTemporary(error: unknown): boolean {
+export const isTemporary = (error: unknown): boolean => TEMPORARY.test(codeOf(error));
+
+/** Whether another process holds the lock that is needed. */
+export const isBusy = (error: unknown): boolean => codeOf(error).startsWith('SQLITE_BUSY');
+
+function codeOf(error: unknown): string {
   const cause = error instanceof PagegateError ? error.cause : error;
-  return cause instanceof Sqlite.SqliteError && TEMPORARY.test(cause.code);
+  return cause instanceof Sqlite.SqliteError ? cause.code : '';
 }
