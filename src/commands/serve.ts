@@ -115,10 +115,14 @@ async function serve(flags: ServeFlags): Promise<void> {
     const { log, warnings } = new WarningLog(createLog(config.log.level));
     return { server: await startServer(config, { log, predecessor, program: thisProgram() }), config, log, warnings };
   };
-  const { server, config, log, warnings } = await start().catch(async (error: unknown) => {
+  const started = await start().catch(async (error: unknown) => {
     await predecessor?.fail(error);
+    // Ctrl-C and a stop by systemd reach every process. One that has only begun dies of the signal, and so fails the start.
+    if (isStopping) return undefined;
     throw error;
   });
+  if (started === undefined) return;
+  const { server, config, log, warnings } = started;
   running = server;
   if (isStopping) return server.stop();
   // Asked during the start, which may have read the files before.

@@ -4,8 +4,9 @@ import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { counted, withCommas } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
+import type { IndexInfo } from '../index/read.ts';
 import type { LedgerFacts } from '../ledger/check.ts';
-import type { GenerationReport } from '../refresh/store.ts';
+import type { Generation, GenerationReport } from '../refresh/store.ts';
 import type { ServerStatus } from '../server/status.ts';
 import { DAY_MS } from '../times.ts';
 import { type Check, type CheckOutcome, days, ok, problem, SOON_DAYS, skipped, warning } from './check.ts';
@@ -13,7 +14,7 @@ import { FLEET_CHECKS } from './fleet-checks.ts';
 import { LISTENER_CHECKS } from './listener-checks.ts';
 import { PERMISSION_CHECKS } from './permission-checks.ts';
 
-async function servedIndex(config: Config): Promise<import('../index/read.ts').IndexInfo | undefined> {
+async function servedIndex(config: Config): Promise<IndexInfo | undefined> {
   const { openIndex } = await import('../index/read.ts');
   const path = statePaths(config).indexFile;
   if (!existsSync(path)) return undefined;
@@ -72,6 +73,22 @@ function buildNeeds(served: GenerationReport | undefined): number {
   return 2 * Math.max(0, ...[tempEstimateBytes, tempUsedBytes].filter((bytes) => typeof bytes === 'number'));
 }
 
+/** Warns of a generation that is not what its report says: no refresh or rollback uses it. */
+function damagedGeneration(generations: readonly Generation[], info: IndexInfo | undefined): CheckOutcome | undefined {
+  const served = generations.find((one) => one.current);
+  const rebuild = 'Bring its drop, which is then built again: pagegate refresh DROP';
+  if (served !== undefined && info !== undefined && served.report?.manifestSha256 !== info.manifestSha256) {
+    const report = served.report === undefined ? 'has no report' : 'has the report of another drop than its index';
+    return warning(`generation ${served.generation}, which is served, ${report}`, rebuild);
+  }
+  const damaged = generations.find((one) => !one.current && one.report === undefined);
+  if (damaged === undefined) return undefined;
+  return warning(
+    `generation ${damaged.generation} has no report`,
+    `It cannot be activated: remove ${damaged.directory}, or leave that to a later refresh.`,
+  );
+}
+
 async function checkStore(config: Config): Promise<CheckOutcome> {
   const { nextNumber } = await import('../refresh/generation-numbers.ts');
   const { listGenerations, listLitter } = await import('../refresh/store.ts');
@@ -79,11 +96,10 @@ async function checkStore(config: Config): Promise<CheckOutcome> {
   if (statSync(indexDir, { throwIfNoEntry: false }) === undefined) return skipped('no index store yet');
   const generations = listGenerations(indexDir);
   nextNumber(indexDir, generations);
-  const damaged = generations.filter((one) => one.report === undefined).map((one) => one.generation);
+  const damaged = damagedGeneration(generations, config.index.path === null ? await openableIndex(config) : undefined);
   const litter = listLitter(indexDir);
   const found = `${counted(generations.length, 'generation')} kept, ${counted(litter.length, 'leftover')}`;
-  if (damaged.length > 0)
-    return warning(`generation ${damaged.join(', ')} has no report`, 'It cannot be activated: pagegate prune --keep 1');
+  if (damaged !== undefined) return damaged;
   if (litter.length > 0) return warning(found, 'An interrupted refresh left them: pagegate prune');
   const served = generations.find((one) => one.current)?.report;
   const { bavail, bsize } = statfsSync(indexDir);

@@ -13,7 +13,7 @@ import { openDatabase } from './store/database.ts';
 import { asideName, identityFile, noteIdentity, readIdentity, tryWriterLock } from './store/identity.ts';
 import { createMeterStore, knownUsage, METER_COLUMNS, type MeterRow } from './store/meters.ts';
 import { createReader } from './store/records.ts';
-import { asLedgerError } from './store/sqlite-failures.ts';
+import { asLedgerError, isBusy } from './store/sqlite-failures.ts';
 
 export interface RestoreOptions {
   readonly backup: string;
@@ -52,13 +52,23 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
   const { file } = options;
   const release = lockWriter(file);
   const temporary = `${file}.restore.tmp`;
+  let old: Database | undefined;
   try {
     if (statSync(options.backup, { throwIfNoEntry: false })?.isFile() !== true) {
       throw new PagegateError('restore_refused', `${options.backup} is not a file.`);
     }
     rmSync(temporary, { force: true });
     copyFileSync(options.backup, temporary);
-    const report = fill(temporary, options);
+    const fresh = openBackup(temporary, options.backup);
+    let report: ReturnType<typeof fill>;
+    try {
+      const ledgerId = createReader(fresh).ledgerId();
+      refuseAnotherLedger(file, ledgerId);
+      old = holdReplaced(file, ledgerId);
+      report = fill(fresh, ledgerId, old !== undefined, options);
+    } finally {
+      fresh.close();
+    }
     syncPath(temporary);
     const replaced = putAside(file, options.now?.() ?? Date.now());
     renameDurable(temporary, file);
@@ -69,6 +79,7 @@ export function restoreLedger(options: RestoreOptions): RestoreReport {
   } catch (error) {
     throw fromSystem('ledger_unavailable', file, asLedgerError(error, file));
   } finally {
+    old?.close();
     for (const end of ['', '-wal', '-shm']) rmSync(`${temporary}${end}`, { force: true });
     release();
   }
@@ -98,26 +109,39 @@ function refuseAnotherLedger(file: string, ledgerId: string): void {
   );
 }
 
-/** Whether the ledger that is being replaced can be read. Migrates it to the current version. */
-function isReadable(file: string, ledgerId: string): boolean {
-  if (!existsSync(file)) return false;
+/**
+ * Opens the ledger that is being replaced and migrates it to the current version. It stays locked until it is closed, because a change made
+ * after it was read would be lost. Returns undefined if it cannot be read.
+ */
+function holdReplaced(file: string, ledgerId: string): Database | undefined {
+  if (!existsSync(file)) return undefined;
+  let old: Database | undefined;
   try {
-    const old = openDatabase(file, { mustExist: true, isLocked: true });
-    try {
-      if (createReader(old).ledgerId() !== ledgerId)
-        throw new PagegateError(
-          'restore_refused',
-          `The backup is of another ledger than ${file}; move the folder ${dirname(file)} away first.`,
-        );
-      old.prepare('SELECT count(*), sum(used) FROM meters').get();
-      return true;
-    } finally {
-      old.close();
-    }
+    old = openDatabase(file, { mustExist: true, isLocked: true });
+    if (createReader(old).ledgerId() !== ledgerId)
+      throw new PagegateError(
+        'restore_refused',
+        `The backup is of another ledger than ${file}; move the folder ${dirname(file)} away first.`,
+      );
+    old.prepare('SELECT count(*), sum(used) FROM meters').get();
+    keepOthersOut(old);
+    return old;
   } catch (error) {
+    old?.close();
     const known = asLedgerError(error, file);
-    if (known instanceof PagegateError && known.code !== 'ledger_unavailable') throw error;
-    return false;
+    if (isBusy(known) || (known instanceof PagegateError && known.code !== 'ledger_unavailable')) throw known;
+    return undefined;
+  }
+}
+
+function keepOthersOut(old: Database): void {
+  try {
+    // Move the write-ahead log into the file, because only the file is kept.
+    old.pragma('wal_checkpoint(TRUNCATE)');
+    old.exec('BEGIN IMMEDIATE');
+  } catch (error) {
+    // On a full or read-only disk, no other command can write either.
+    if (isBusy(error)) throw error;
   }
 }
 
@@ -146,52 +170,47 @@ function openBackup(temporary: string, backup: string): Database {
 
 /** Merges into the copy of the backup what is known of the time since. */
 function fill(
-  temporary: string,
+  fresh: Database,
+  ledgerId: string,
+  hasOld: boolean,
   { backup, file, actor, acceptUnknownUsage, now = Date.now }: RestoreOptions,
 ): Omit<RestoreReport, 'replaced'> & { readonly ledgerId: string } {
-  const fresh = openBackup(temporary, backup);
-  try {
-    const ledgerId = createReader(fresh).ledgerId();
-    refuseAnotherLedger(file, ledgerId);
-    const hasOld = isReadable(file, ledgerId);
-    const counters = readCounters(file, ledgerId);
-    const knownFrom = [
-      ...(hasOld ? (['ledger'] as const) : []),
-      ...(counters === undefined ? [] : (['counters'] as const)),
-    ];
-    if (knownFrom.length === 0 && acceptUnknownUsage !== true) {
-      throw new PagegateError(
-        'restore_refused',
-        'Neither the replaced ledger nor its counters can be read, so what was used since the backup is not known; ' +
-          'to go on and give it away, say --accept-unknown-usage.',
-      );
-    }
-    // If the old ledger cannot be read, attach the backup itself: it has nothing newer, so it changes nothing.
-    fresh.prepare('ATTACH ? AS old').run(hasOld ? file : backup);
-    const seconds = Math.floor(now() / 1000);
-    const result = fresh
-      .transaction(() => {
-        const raised = raiseMeters(fresh, counters, seconds);
-        keepAssignedIds(fresh, counters);
-        const keptKeys = fresh.prepare(NEW_KEYS).run().changes;
-        const keptStricter = fresh.prepare(STRICTER_KEYS).run().changes + fresh.prepare(STRICTER_STATES).run().changes;
-        fresh.exec(LATER_USAGE);
-        const missing = fresh.prepare<[], string>(MISSING).pluck().all();
-        const accounts = Number(fresh.prepare('SELECT count(*) FROM main.accounts').pluck().get());
-        const summary = JSON.stringify({ raised, keptKeys, keptStricter, missing, knownFrom });
-        fresh
-          .prepare("INSERT INTO audit (at, actor, action, after) VALUES (?, ?, 'ledger.restore', ?)")
-          .run(seconds, actor.slice(0, 64), summary);
-        return { accounts, raised, keptKeys, keptStricter, missing, knownFrom, ledgerId };
-      })
-      .immediate();
-    fresh.exec('DETACH old');
-    fresh.pragma('wal_checkpoint(TRUNCATE)');
-    fresh.pragma('journal_mode = DELETE');
-    return result;
-  } finally {
-    fresh.close();
+  const counters = readCounters(file, ledgerId);
+  const knownFrom = [
+    ...(hasOld ? (['ledger'] as const) : []),
+    ...(counters === undefined ? [] : (['counters'] as const)),
+  ];
+  if (knownFrom.length === 0 && acceptUnknownUsage !== true) {
+    throw new PagegateError(
+      'restore_refused',
+      'Neither the replaced ledger nor its counters can be read, so what was used since the backup is not known; ' +
+        'to go on and give it away, say --accept-unknown-usage.',
+    );
   }
+  // Without a ledger to learn from, the backup itself is as good: nothing in it is later.
+  fresh.prepare('ATTACH ? AS old').run(hasOld ? file : backup);
+  const seconds = Math.floor(now() / 1000);
+  const result = fresh
+    .transaction(() => {
+      const raised = raiseMeters(fresh, counters, seconds);
+      keepAssignedIds(fresh, counters);
+      const keptKeys = fresh.prepare(NEW_KEYS).run().changes;
+      const keptStricter = fresh.prepare(STRICTER_KEYS).run().changes + fresh.prepare(STRICTER_STATES).run().changes;
+      fresh.exec(LATER_USAGE);
+      const missing = fresh.prepare<[], string>(MISSING).pluck().all();
+      const accounts = Number(fresh.prepare('SELECT count(*) FROM main.accounts').pluck().get());
+      const summary = JSON.stringify({ raised, keptKeys, keptStricter, missing, knownFrom });
+      fresh
+        .prepare("INSERT INTO audit (at, actor, action, after) VALUES (?, ?, 'ledger.restore', ?)")
+        .run(seconds, actor.slice(0, 64), summary);
+      return { accounts, raised, keptKeys, keptStricter, missing, knownFrom, ledgerId };
+    })
+    // Not immediate: that would ask for the lock of the old file, too.
+    .deferred();
+  fresh.exec('DETACH old');
+  fresh.pragma('wal_checkpoint(TRUNCATE)');
+  fresh.pragma('journal_mode = DELETE');
+  return result;
 }
 
 /** Joins accounts that are the same in both files. The name must match, too: another account may have the same number. */
@@ -265,7 +284,8 @@ function keepAssignedIds(fresh: Database, counters: Counters | undefined): void 
 function putAside(file: string, nowMs: number): string | null {
   const aside = asideName(file, nowMs);
   const wasThere = existsSync(file);
-  for (const end of ['', '-wal']) if (existsSync(`${file}${end}`)) renameSync(`${file}${end}`, `${aside}${end}`);
-  rmSync(`${file}-shm`, { force: true });
+  if (wasThere) renameSync(file, aside);
+  if ((statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0) > 0) renameSync(`${file}-wal`, `${aside}-wal`);
+  for (const end of ['-wal', '-shm']) rmSync(`${file}${end}`, { force: true });
   return wasThere ? aside : null;
 }

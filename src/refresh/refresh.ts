@@ -223,7 +223,7 @@ async function findFinished(
   options: RefreshOptions,
   steps: RefreshSteps,
 ): Promise<GenerationReport | undefined> {
-  const candidate = generations.findLast((one) => one.report?.manifestSha256 === drop.manifestSha256);
+  const candidate = generations.findLast((one) => !one.current && one.report?.manifestSha256 === drop.manifestSha256);
   if (candidate?.report === undefined || candidate.report.recordCount === 0) return undefined;
   try {
     steps.onStep?.('verify');
@@ -231,7 +231,7 @@ async function findFinished(
     return candidate.report;
   } catch (error) {
     if (options.signal?.aborted === true) throw error;
-    // It cannot be trusted, so it is not kept. It is not the served one: the caller has excluded that.
+    // It cannot be trusted, so it is not kept.
     await rm(generationDirectory(options.store, candidate.generation), { recursive: true, force: true });
     return undefined;
   }
@@ -252,8 +252,10 @@ function admit(options: RefreshOptions, steps: RefreshSteps): CheckedDrop {
 interface StoreBefore {
   readonly generations: readonly Generation[];
   readonly served: Generation | undefined;
-  /** The served index; undefined if nothing is served, or if it cannot be read. */
+  /** What is served, according to the index, or to the report if the index cannot be read; undefined if neither can be read. */
   readonly identity: Pick<IndexIdentity, 'dataset' | 'revision' | 'manifestSha256' | 'recordCount'> | undefined;
+  /** Whether the index can be read and is the one of its report. */
+  readonly isWhole: boolean;
 }
 
 /** The generation that is served after a refresh, and how it was activated. */
@@ -271,18 +273,19 @@ const unchanged = (served: GenerationReport, withdrawn: WithdrawnManifest | null
 /** Builds the drop, or reuses what an interrupted refresh has built, and switches to it. Does nothing if the drop is served or was rolled back. */
 async function activate(
   drop: CheckedDrop,
-  { generations, served, identity }: StoreBefore,
+  { generations, served, identity, isWhole }: StoreBefore,
   options: RefreshOptions,
   steps: RefreshSteps,
 ): Promise<Activation> {
   const { store } = options;
   const { manifestSha256 } = drop;
   const mark = readWithdrawn(store).find((one) => one.manifestSha256 === manifestSha256);
-  const same = served?.report?.manifestSha256 === manifestSha256 ? served.report : undefined;
-  // After an upgrade, the program may be unable to read the served index. Then the same drop, which a timer delivers again, is built again.
-  const mustBuild = options.rebuild === true || (same !== undefined && identifyServed(served, steps) === undefined);
-  if (same !== undefined && !mustBuild) return unchanged(same);
-  if (same === undefined) {
+  const isServed = identity?.manifestSha256 === manifestSha256;
+  // After an upgrade, the program may be unable to read the served index, and a report can be lost. Then the same drop, which a timer
+  // delivers again, is built again.
+  const mustBuild = isServed && (options.rebuild === true || !isWhole);
+  if (isServed && !mustBuild && served?.report !== undefined) return unchanged(served.report);
+  if (!isServed) {
     // A timer may deliver a drop that was rolled back again and again. That must not be a failure.
     if (mark !== undefined && options.rollback !== true && served?.report !== undefined)
       return unchanged(served.report, mark);
@@ -309,8 +312,11 @@ async function refreshLocked(
   await removeLitter(store);
   const generations = listGenerations(store);
   const before = generations.find((one) => one.current);
-  const identity = before?.report ?? identifyServed(before, steps);
-  const { served, ...activation } = await activate(drop, { generations, served: before, identity }, options, steps);
+  const index = identifyServed(before, steps);
+  const identity = index ?? before?.report;
+  const isWhole = index !== undefined && index.manifestSha256 === before?.report?.manifestSha256;
+  const found: StoreBefore = { generations, served: before, identity, isWhole };
+  const { served, ...activation } = await activate(drop, found, options, steps);
   const rejects = rejectsOf(served);
   const hasRejects = Object.keys(rejects).length > 0;
   const { generation, dataset, revision, created, manifestSha256, signedBy, recordCount, sizeBytes } = served;

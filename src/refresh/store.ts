@@ -66,11 +66,17 @@ export interface Generation {
   readonly report: GenerationReport | undefined;
 }
 
+/** What to do about a `current` that is no link of ours, as after a copy that followed links. */
+const LINK_REMEDY = 'Move it away, then serve one of `pagegate generations list` again: pagegate rollback --to N.';
+
 const currentLink = (store: string): string => join(store, CURRENT_LINK);
 export const generationDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, String(generation));
 export const buildingDirectory = (store: string, generation: number): string =>
   join(store, GENERATIONS, `${BUILDING}${generation}`);
+
+const notALink = (store: string): PagegateError =>
+  new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link. ${LINK_REMEDY}`);
 
 /**
  * Returns the number of the generation to which `current` points; undefined if there is no link.
@@ -85,11 +91,12 @@ export function currentGeneration(store: string): number | undefined {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') return undefined;
     if (code !== 'EINVAL') throw fromSystem('store_unavailable', store, error);
-    throw new PagegateError('store_damaged', `${currentLink(store)} is not a symbolic link.`, { code });
+    throw notALink(store);
   }
   const [folder, name, ...rest] = target.split('/');
   if (folder !== GENERATIONS || name === undefined || rest.length > 0 || !GENERATION_NAME.test(name)) {
-    throw new PagegateError('store_damaged', `${currentLink(store)} points to ${target}, not to generations/<number>.`);
+    const what = `${currentLink(store)} points to ${target}, not to generations/<number>.`;
+    throw new PagegateError('store_damaged', `${what} ${LINK_REMEDY}`);
   }
   return Number(name);
 }
@@ -182,9 +189,7 @@ export function commitGeneration(store: string, generation: number): void {
 export async function switchCurrent(store: string, generation: number): Promise<void> {
   const link = currentLink(store);
   const existing = lstatSync(link, { throwIfNoEntry: false });
-  if (existing !== undefined && !existing.isSymbolicLink()) {
-    throw new PagegateError('store_damaged', `${link} is not a symbolic link.`);
-  }
+  if (existing !== undefined && !existing.isSymbolicLink()) throw notALink(store);
   const next = join(store, `${SWITCHING}${process.pid}`);
   await rm(next, { force: true });
   await symlink(`${GENERATIONS}/${generation}`, next);

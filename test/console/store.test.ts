@@ -1,5 +1,6 @@
 /** What the console keeps: users, links, sessions, time series. */
-import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -453,4 +454,21 @@ it('a limiter counts tries within its window, and forgets the oldest names first
   limiter.note('first');
   for (let i = 0; i < 10_000; i++) limiter.note(`other ${i}`);
   expect(limiter.wait('first')).toBe(0);
+});
+
+describe('the file', () => {
+  it.each([
+    ['a pipe', (file: string) => void execFileSync('mkfifo', [file])],
+    ['a folder', (file: string) => mkdirSync(file)],
+    ['no SQLite file', (file: string) => writeFileSync(file, 'x'.repeat(8192))],
+  ])('that is %s is refused at once, with what to do', (_what, put) => {
+    const file = join(dir, 'other.sqlite');
+    put(file);
+    expect(() => new ConsoleStore(file)).toThrow(
+      expect.objectContaining({
+        code: 'console_unavailable',
+        message: expect.stringContaining('Move it away, and add the users again.'),
+      }),
+    );
+  });
 });

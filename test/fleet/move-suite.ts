@@ -101,9 +101,11 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       const key = await fill();
       const local = folder.ledger();
       const [content, seen] = [await contentOf(local.store), await seenIn(local)];
-      await local.close();
       const report = await moveToPostgres(folder.file, connect);
       expect(report).toMatchObject({ accounts: 3, keys: 3, used: 42 });
+      // A command that had the file open before, and waited for the lock: nothing would ever read its change.
+      expect(await codeOf(local.createAccount('late'))).toBe('ledger_moved');
+      await local.close();
       const fleet = await inFleet();
       expect(await contentOf(fleet.store)).toEqual(content);
       expect(await seenIn(fleet)).toEqual(seen);

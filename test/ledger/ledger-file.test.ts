@@ -1,8 +1,10 @@
 /** The ledger file over its life: earlier versions, backup, restore, check. */
+import { spawnSync } from 'node:child_process';
 import {
   closeSync,
   copyFileSync,
   existsSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -122,6 +124,24 @@ describe('the file', () => {
     expect(statSync(`${folder.file}-wal`).mode & 0o007).toBe(0);
   });
 
+  it.runIf(process.getuid?.() === 0)('on a full disk is said to be on one', async ({ skip }) => {
+    const place = dirname(folder.file);
+    mkdirSync(place);
+    const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', place]);
+    if (mounted.status !== 0) skip();
+    try {
+      await folder.ledger().close();
+      const fill = openSync(join(place, 'fill'), 'w');
+      expect(() => {
+        for (;;) writeSync(fill, Buffer.alloc(4096));
+      }).toThrow('ENOSPC');
+      closeSync(fill);
+      expect(() => folder.ledger()).toThrow('the disk is full');
+    } finally {
+      spawnSync('umount', ['-l', place]);
+    }
+  });
+
   it('is found damaged by a check', async () => {
     const ledger = folder.ledger();
     for (let i = 0; i < 200; i += 1) await ledger.createAccount(`account-${i}`);
@@ -206,6 +226,34 @@ describe('backup and restore', () => {
     expect(await chargeOnce(meter, accountOf(meter, second.key))).toBe(89_984);
     expect((await readAudit(restored, undefined, 10)).map(({ action }) => action)).toContain('ledger.restore');
     expect(checkLedger(folder.file).ok).toBe(true);
+  });
+
+  it('loses no change of another command: what it cannot take over is refused', async () => {
+    await prepare();
+    const [early, late] = [folder.ledger(), folder.ledger()];
+    await early.createAccount('early');
+    const other = new Sqlite(folder.file, { timeout: 0 });
+    const tries: string[] = [];
+    const now = (): number => {
+      try {
+        other.exec('BEGIN IMMEDIATE; ROLLBACK');
+        tries.push('possible');
+      } catch (error) {
+        tries.push((error as { code: string }).code);
+      }
+      return folder.nowMs;
+    };
+    const report = restore({ now });
+    other.close();
+    expect(new Set(tries)).toEqual(new Set(['SQLITE_BUSY']));
+    expect(report.missing).toEqual(['early']);
+    // It had the file open, as a command has that waits for the lock.
+    await expect(late.createAccount('late')).rejects.toMatchObject({
+      code: 'ledger_unavailable',
+      message: expect.stringContaining('was replaced meanwhile'),
+    });
+    expect(readdirSync(dirname(folder.file)).filter((name) => /replaced-.*-(?:wal|shm)$/.test(name))).toEqual([]);
+    await folder.ledger().createAccount('late');
   });
 
   it('keeps the latest moment seen, by which keys expire', async () => {

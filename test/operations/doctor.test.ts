@@ -73,6 +73,20 @@ function installIndex(metadata: object = {}, entries = [{ domain: 'a.example.com
   return file;
 }
 
+/** Of what `installIndex` makes. */
+const REPORT = {
+  format: 'pagegate-generation/1',
+  generation: 1,
+  dataset: 'test',
+  revision: 1,
+  created: '2026-01-01T00:00:00Z',
+  manifestSha256: '0'.repeat(64),
+  signedBy: null,
+  recordCount: 1,
+  sizeBytes: 1,
+  builtAt: '2026-01-01T00:00:00Z',
+};
+
 const inDays = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
 
 test('a check that fails does not end the others, and says what to do', async () => {
@@ -190,19 +204,7 @@ describe('the index', () => {
 
   test('with leftovers beside it is a warning', async () => {
     installIndex();
-    const report = {
-      format: 'pagegate-generation/1',
-      generation: 1,
-      dataset: 'test',
-      revision: 1,
-      created: '2026-01-01T00:00:00Z',
-      manifestSha256: 'ab'.repeat(32),
-      signedBy: null,
-      recordCount: 1,
-      sizeBytes: 1,
-      builtAt: '2026-01-01T00:00:00Z',
-    };
-    writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(report));
+    writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(REPORT));
     expect(await check('index_store', configOf())).toMatchObject({ status: 'ok' });
     mkdirSync(join(root, 'state/index/generations/.building-2'));
     expect(await check('index_store', configOf())).toMatchObject({
@@ -214,6 +216,31 @@ describe('the index', () => {
       status: 'problem',
       found: 'store_damaged',
       advice: expect.stringContaining('withdrawn.json'),
+    });
+  });
+
+  test.each([
+    ['without a report', undefined],
+    ['with the report of another drop', { ...REPORT, manifestSha256: 'cd'.repeat(32) }],
+  ])('that is served %s is to be built again', async (_what, report) => {
+    installIndex();
+    if (report !== undefined)
+      writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(report));
+    expect(await check('index_store', configOf())).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining('generation 1, which is served'),
+      advice: expect.stringContaining('pagegate refresh DROP'),
+    });
+  });
+
+  test('with an older generation that has no report names its folder alone', async () => {
+    installIndex();
+    writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(REPORT));
+    mkdirSync(join(root, 'state/index/generations/7'));
+    expect(await check('index_store', configOf())).toMatchObject({
+      status: 'warning',
+      found: 'generation 7 has no report',
+      advice: expect.stringContaining(join(root, 'state/index/generations/7,')),
     });
   });
 });

@@ -1,5 +1,14 @@
 import { generateKeyPairSync, hash } from 'node:crypto';
-import { mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
@@ -69,6 +78,36 @@ describe('a refresh', () => {
     expect(again).toMatchObject({ outcome: 'activated', generation: 2, reused: false, previousGeneration: 1 });
     expect(steps.notified).toEqual([2]);
     expect(await refresh(bench.options(drop), steps)).toMatchObject({ outcome: 'unchanged', generation: 2 });
+  });
+
+  test.each(['lost', 'damaged'])(
+    'of the served drop builds again where the report of its generation is %s',
+    async (how) => {
+      const drop = bench.drop('a', { revision: 2 });
+      await refresh(bench.options(bench.drop('before', { revision: 1 })), fakeSteps());
+      await refresh(bench.options(drop), fakeSteps());
+      const report = join(bench.store, 'generations/2/report.json');
+      rmSync(report);
+      if (how === 'damaged') writeFileSync(report, '{');
+      expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({ outcome: 'activated', generation: 3 });
+      expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({ outcome: 'unchanged', generation: 3 });
+    },
+  );
+
+  test('goes by the index that is served, not by the report of one that it has replaced', async () => {
+    const drop = bench.drop('a', { revision: 3 });
+    await refresh(bench.options(bench.drop('before', { revision: 2 })), fakeSteps());
+    await refresh(bench.options(drop), fakeSteps());
+    const [other, served] = ['1', '2'].map((number) => join(bench.store, 'generations', number, 'index.pgx'));
+    renameSync(other!, served!);
+    const between = bench.options(bench.drop('older', { revision: 1 }));
+    expect(await codeOf(refresh(between, fakeSteps()))).toBe('drop_older_revision');
+    expect(await refresh(bench.options(drop), fakeSteps())).toMatchObject({
+      outcome: 'activated',
+      generation: 3,
+      previousGeneration: 2,
+    });
+    expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 2, 3]);
   });
 
   test('keeps the last N generations, the served one among them', async () => {

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { refresh } from '../../src/refresh/refresh.ts';
+import { rollback } from '../../src/refresh/rollback.ts';
 import { currentGeneration, listGenerations, switchCurrent } from '../../src/refresh/store.ts';
 import { HOSTILE_JSON } from '../support/hostile-json.ts';
 import { type Bench, codeOf, createBench, fakeSteps } from './support.ts';
@@ -26,6 +27,17 @@ test('a store whose current one is a folder is damaged, and nothing is put in it
   mkdirSync(join(bench.store, 'current'), { recursive: true });
   expect(await codeOf(switchCurrent(bench.store, 1))).toBe('store_damaged');
   expect(await codeOf(refresh(bench.options(bench.drop('a')), fakeSteps()))).toBe('store_damaged');
+});
+
+test('a store whose current one was copied as a folder says what to do, and that helps', async () => {
+  await refresh(bench.options(bench.drop('a')), fakeSteps());
+  const link = join(bench.store, 'current');
+  rmSync(link);
+  mkdirSync(link);
+  expect(() => currentGeneration(bench.store)).toThrow(/Move it away, .*pagegate rollback --to N/);
+  rmSync(link, { recursive: true });
+  expect(await rollback({ store: bench.store, to: 1 }, fakeSteps())).toMatchObject({ outcome: 'activated' });
+  expect(currentGeneration(bench.store)).toBe(1);
 });
 
 test('generations come in the order of their numbers', () => {

@@ -137,6 +137,22 @@ describe('pagegate serve', () => {
     expect(childPids()).toEqual(pids);
   });
 
+  it('Ctrl-C during the start, which ends the processes that have only begun, is a stop and no failure', async () => {
+    output = '';
+    server = spawn(process.execPath, [CLI, 'serve', '--config', configFile], { detached: true });
+    for (const stream of [server.stdout!, server.stderr!]) {
+      stream.on('data', (chunk) => {
+        output += chunk;
+      });
+    }
+    const isBegun = () => childPids().some((pid) => commandOf(pid).includes('worker-process'));
+    await expect.poll(isBegun, { interval: 5, timeout: 20_000 }).toBe(true);
+    const ended = end(server);
+    process.kill(-server.pid!, 'SIGINT');
+    expect(await ended).toEqual([0, null]);
+    expect(output).not.toContain('pagegate: ');
+  });
+
   it('a command says so where the ledger writer hangs and the workers cannot follow', async () => {
     await serve();
     const writer = writerPid();

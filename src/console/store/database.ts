@@ -1,5 +1,5 @@
 /** The console's own SQLite file: users, sessions, one-time links, events and time series. It holds nothing that a lookup needs. */
-import { chmodSync, closeSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
@@ -44,6 +44,8 @@ export function openConsoleDatabase(file: string): Database {
   let database: Database | undefined;
   try {
     makeFolder(dirname(file), 0o750);
+    // A pipe would be waited for.
+    if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) throw unusable(file, 'not a regular file');
     // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
@@ -67,17 +69,23 @@ function migrate(database: Database, file: string): void {
   const isEmpty = database.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0;
   const isOlder = id === APPLICATION_ID && version === 1;
   if (!isEmpty && !isOlder) {
-    const what = `expected version ${VERSION} or older, got ${String(version)}. Move the file away, and add the users again`;
-    throw new PagegateError('console_unavailable', `${file}: ${what}.`, { file });
+    throw unusable(file, `expected version ${VERSION} or older, got ${String(version)}`);
   }
   database.exec(isOlder ? FROM_VERSION_1 : SCHEMA);
   database.pragma(`application_id = ${APPLICATION_ID}`);
   database.pragma(`user_version = ${VERSION}`);
 }
 
+/** It holds nothing that cannot be made again. */
+function unusable(file: string, why: string, cause?: Error): PagegateError {
+  const what = `${file}: ${why}. Move it away, and add the users again.`;
+  return new PagegateError('console_unavailable', what, { file }, { cause });
+}
+
 /** A failure of SQLite or of the system as `console_unavailable`; anything else passes unchanged. */
 function asConsoleError(error: unknown, file: string): unknown {
   if (error instanceof Sqlite.SqliteError) {
+    if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(error.code)) return unusable(file, `${error.message} (${error.code})`, error);
     const what = `${file}: ${error.message} (${error.code}).`;
     return new PagegateError('console_unavailable', what, { file }, { cause: error });
   }

@@ -108,12 +108,16 @@ async function sendAll(
         throw wasMoved
           ? new PagegateError('ledger_moved', `${file} was moved to ${store.name}.`)
           : new PagegateError('move_refused', `${store.name} has accounts already; name an empty database.`);
+      // Keep other commands from changing what has been copied.
+      database.exec('BEGIN IMMEDIATE');
       const copied = await fill(sql, database);
       // Mark the file before the database commits, so that both stores can never be served at the same time.
       setMoved(database, homeOf(store.name, store.ledgerId));
+      database.exec('COMMIT');
       return { ...copied, to: store.name };
     });
   } catch (error) {
+    if (database.inTransaction) database.exec('ROLLBACK');
     // Remove the mark, so that the file can be served again, only if it is certain that nothing has arrived.
     const arrived = await store.rows('SELECT 1 AS one FROM accounts LIMIT 1').catch(() => undefined);
     if (!wasMoved && arrived?.length === 0) setMoved(database, null);

@@ -32,7 +32,9 @@ export function readIdentity(ledgerFile: string): LedgerIdentity | undefined {
   return { ledgerId, file, log };
 }
 
-const inodeOf = (path: string): string => String(statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? 0);
+/** Which file lies there; `0` where none does. */
+export const inodeOf = (path: string): string =>
+  String(statSync(path, { bigint: true, throwIfNoEntry: false })?.ino ?? 0);
 
 /** Records the ledger and the log that are in use now. @throws the system's error */
 export function noteIdentity(ledgerFile: string, ledgerId: string): void {
@@ -87,6 +89,13 @@ export function refuseForeignLedger(ledgerFile: string, ledgerId: string): void 
       `To go on with this one and forget the other, stop the server and remove ${identityFile(ledgerFile)}.`,
     { file: ledgerFile, expected, got: ledgerId },
   );
+}
+
+/** Refuses to change a ledger file that was replaced after it was opened. @throws PagegateError ledger_unavailable */
+export function refuseReplacedLedger(ledgerFile: string, openedInode: string): void {
+  if (inodeOf(ledgerFile) === openedInode) return;
+  const what = `${ledgerFile} was replaced meanwhile, as a restore does, and nothing was changed; run the command again.`;
+  throw new PagegateError('ledger_unavailable', what, { file: ledgerFile });
 }
 
 /** Refuses a ledger that was moved to another place. @throws PagegateError ledger_moved */

@@ -12,6 +12,8 @@ const REASONS: readonly (readonly [prefix: string, reason: string])[] = [
   ['SQLITE_CORRUPT', 'the file is damaged: run `pagegate account check`, then restore a backup'],
   ['SQLITE_NOTADB', 'the file is not a SQLite file: restore a backup'],
   ['SQLITE_CANTOPEN', 'the file cannot be opened: check that state_dir exists and belongs to this user'],
+  // Its side file cannot grow.
+  ['SQLITE_IOERR_SHMSIZE', 'the disk is full: free space, the ledger goes on by itself'],
   ['SQLITE_IOERR', 'the disk reports an error: see the kernel log; free space or replace the disk'],
 ];
 
@@ -32,7 +34,12 @@ export function asLedgerError(error: unknown, file: string): unknown {
 const TEMPORARY = /^SQLITE_(?:FULL|READONLY|PERM|AUTH|BUSY|LOCKED|CANTOPEN|IOERR)/;
 
 /** Whether a failure implies nothing about the file's content: a full disk, missing rights, another program's lock. */
-export function isTemporary(error: unknown): boolean {
+export const isTemporary = (error: unknown): boolean => TEMPORARY.test(codeOf(error));
+
+/** Whether another process holds the lock. */
+export const isBusy = (error: unknown): boolean => codeOf(error).startsWith('SQLITE_BUSY');
+
+function codeOf(error: unknown): string {
   const cause = error instanceof PagegateError ? error.cause : error;
-  return cause instanceof Sqlite.SqliteError && TEMPORARY.test(cause.code);
+  return cause instanceof Sqlite.SqliteError ? cause.code : '';
 }

@@ -7,7 +7,14 @@ import { cycleAt, dayOf } from '../cycle.ts';
 import type { Account, CycleUsage } from '../quota.ts';
 import { CLOCK_LEAP_SECONDS, clockProblem } from './clock.ts';
 import { openDatabase } from './database.ts';
-import { refuseForeignLedger, refuseLostLedger, refuseMovedLedger, requireLedger } from './identity.ts';
+import {
+  inodeOf,
+  refuseForeignLedger,
+  refuseLostLedger,
+  refuseMovedLedger,
+  refuseReplacedLedger,
+  requireLedger,
+} from './identity.ts';
 import type { ClockReading, LedgerStore, SqlValue, Transaction } from './ledger-store.ts';
 import { createMeterStore, knownUsage } from './meters.ts';
 import { createReader, type Reader } from './records.ts';
@@ -30,6 +37,7 @@ export class SqliteStore implements LedgerStore {
   readonly read: Reader;
   readonly #now: () => number;
   readonly #ledgerId: string;
+  readonly #inode: string;
   /** Settles when the latest transaction has ended. */
   #last: Promise<unknown> = Promise.resolve();
 
@@ -38,7 +46,9 @@ export class SqliteStore implements LedgerStore {
     this.name = file;
     this.#now = now;
     (create ? refuseLostLedger : requireLedger)(file);
+    const before = inodeOf(file);
     this.database = openDatabase(file, { readonly, mustExist: !create });
+    this.#inode = before === '0' ? inodeOf(file) : before;
     try {
       this.read = createReader(this.database);
       this.#ledgerId = this.read.ledgerId();
@@ -66,6 +76,9 @@ export class SqliteStore implements LedgerStore {
     const run = this.#last.then(async () => {
       this.#guard(() => this.database.exec('BEGIN IMMEDIATE'));
       try {
+        // A restore or a move that held the lock until now has taken all that was in this file: what came later would be lost.
+        refuseReplacedLedger(this.name, this.#inode);
+        refuseMovedLedger(this.name, this.read.movedTo());
         const result = await task(this);
         this.#guard(() => this.database.exec('COMMIT'));
         return result;
