@@ -1,17 +1,17 @@
-/** Why clients refuse the certificate of the listener, or soon will. */
+/** Reasons why clients refuse the listener's certificate, or soon will. */
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { counted } from '../counted.ts';
 import { DAY_MS, rfc3339 } from '../times.ts';
 import { type Certificate, certificatesOf } from './read-certificate.ts';
 
-/** A certificate that expires within this time is a warning. */
+/** Warn if a certificate expires within this time. */
 const CERTIFICATE_DAYS = 14;
 
 /**
- * Why clients refuse a certificate, or soon will: each a sentence without its full stop.
+ * Returns the reasons why clients refuse a certificate, or soon will. Each is a sentence without its full stop.
  *
- * @param names what clients call this server by.
+ * @param names the names that clients use for this server.
  */
 export function certificateWarnings(
   { chain }: Pick<Certificate, 'chain'>,
@@ -23,7 +23,7 @@ export function certificateWarnings(
   return [...timeWarnings('the certificate', own, nowMs), ...chainAndNameWarnings({ chain }, names, nowMs)];
 }
 
-/** The same, without what the dates of the server's own certificate say. */
+/** {@link certificateWarnings} without the validity period of the server's own certificate. */
 export function chainAndNameWarnings(
   { chain }: Pick<Certificate, 'chain'>,
   names: readonly string[],
