@@ -1,22 +1,22 @@
-/** Rows of the HTTP bench: what is measured of a subject in a round, and the columns that the rounds come to. */
+/** Rows of the HTTP bench: the sample of a subject in one round, and the table columns computed from all rounds. */
 import type { LoadReport } from '../load-generator.ts';
 import { type Cell, median } from '../workload.ts';
 
-/** One subject in one round. */
+/** The measurements of one subject in one round. */
 export interface LoadSample {
   readonly rate: number;
-  /** Processor time of all its processes for each request, in microseconds. */
+  /** Processor time of all its processes per request, in microseconds. */
   readonly cpuUs: number;
   readonly p50Us: number;
   readonly p99Us: number;
 }
 
-/** What is used of a load generator's report, and the processor time that its requests took. */
+/** Creates a sample from a load generator's report and the processor time that the server took. */
 export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): LoadSample {
   return { rate: answered / (elapsedMs / 1_000), cpuUs: cpuUs / answered, p50Us, p99Us };
 }
 
-/** A row of the table: all ratios are to the transport in the same round. */
+/** Returns a row of the table. All ratios are relative to the bare transport in the same round. */
 export function rowOf(
   cell: string,
   label: string,
