@@ -20,12 +20,12 @@ export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuU
 export function rowOf(
   cell: string,
   label: string,
-  own: readonly LoadSample[],
+  samples: readonly LoadSample[],
   fixed: readonly LoadSample[],
 ): Record<string, Cell> {
-  const middle = (pick: (sample: LoadSample) => number): number => median(own.map(pick));
+  const middle = (pick: (sample: LoadSample) => number): number => median(samples.map(pick));
   const tail = ({ p50Us, p99Us }: LoadSample): number => p99Us / p50Us;
-  const ratios = own.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
+  const ratios = samples.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
   const digits = (value: number, count: number): number => Number(value.toFixed(count));
   return {
     cell,
@@ -37,11 +37,11 @@ export function rowOf(
     'CPU ÷ transport': digits(median(ratios), 2),
     least: digits(Math.min(...ratios), 2),
     most: digits(Math.max(...ratios), 2),
-    'own µs': digits(median(own.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
+    'own µs': digits(median(samples.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
     'rate /s': Math.round(middle(({ rate }) => rate)),
-    'rate ÷ transport': digits(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
+    'rate ÷ transport': digits(median(samples.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
     'p50 µs': middle(({ p50Us }) => p50Us),
     'p99 µs': middle(({ p99Us }) => p99Us),
-    'p99/p50 ÷ transport': digits(median(own.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
+    'p99/p50 ÷ transport': digits(median(samples.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
   };
 }

@@ -21,8 +21,8 @@ export async function survey(subject: ComparedServer, targets: readonly string[]
   let bytes = 0;
   let found = 0;
   const verdicts: Record<string, number> = {};
-  const asked = targets.slice(0, SURVEYED);
-  for (const target of asked) {
+  const sampled = targets.slice(0, SURVEYED);
+  for (const target of sampled) {
     const { body, rawHeaders } = await askOnce(subject, target, tls);
     headers = rawHeaders.filter(([name]) => !TRANSPORTS_OWN.has(name.toLowerCase()));
     bytes += Buffer.byteLength(body);
@@ -30,9 +30,9 @@ export async function survey(subject: ComparedServer, targets: readonly string[]
     if (answer.found) found += 1;
     verdicts[answer.verdict] = (verdicts[answer.verdict] ?? 0) + 1;
   }
-  const percent = (count: number): number => Math.round((100 * count) / asked.length);
+  const percent = (count: number): number => Math.round((100 * count) / sampled.length);
   return {
-    answer: { headers, bodySize: Math.round(bytes / asked.length) },
+    answer: { headers, bodySize: Math.round(bytes / sampled.length) },
     found: percent(found),
     verdicts: Object.fromEntries(Object.entries(verdicts).map(([verdict, count]) => [verdict, percent(count)])),
   };

@@ -53,10 +53,10 @@ async function measure(modes: Readonly<Record<string, Mode>>): Promise<Map<strin
 }
 
 /** Returns a row of the table: medians, and their difference to the bare fetch of the same round. */
-function rowOf(mode: string, own: readonly Sample[], bare: readonly Sample[] | undefined) {
-  const of = (pick: (sample: Sample) => number): number => Number(median(own.map(pick)).toFixed(1));
+function rowOf(mode: string, samples: readonly Sample[], bare: readonly Sample[] | undefined) {
+  const of = (pick: (sample: Sample) => number): number => Number(median(samples.map(pick)).toFixed(1));
   const above = (pick: (sample: Sample) => number): number | null =>
-    bare === undefined ? null : Number(median(own.map((sample, i) => pick(sample) - pick(bare[i]!))).toFixed(1));
+    bare === undefined ? null : Number(median(samples.map((sample, i) => pick(sample) - pick(bare[i]!))).toFixed(1));
   const us = (sample: Sample): number => sample.us;
   const cpuUs = (sample: Sample): number => sample.cpuUs;
   return { mode, us: of(us), aboveUs: above(us), cpuUs: of(cpuUs), cpuAboveUs: above(cpuUs) };
@@ -94,7 +94,7 @@ async function run({ log }: { readonly log: (line: string) => void }): Promise<B
       'check, verdict asked for': (n) => asking.enforce(at(n)),
     });
     const bare = samples.get('fetch')!;
-    const rows = [...samples].map(([mode, own]) => rowOf(mode, own, /fetch/i.test(mode) ? bare : undefined));
+    const rows = [...samples].map(([mode, taken]) => rowOf(mode, taken, /fetch/i.test(mode) ? bare : undefined));
     return { rows, notes: NOTES };
   } finally {
     for (const agent of [plain, ...agents]) await agent.destroy();

@@ -117,7 +117,7 @@ async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]>
           samples.get(subject.mode)!.push(await subject.measure(load, connections, options.durationMs));
         }
       }
-      for (const [mode, own] of samples) rows.push(summarize(mode, connections, own, samples.get('off') ?? own));
+      for (const [mode, taken] of samples) rows.push(summarize(mode, connections, taken, samples.get('off') ?? taken));
     }
   } finally {
     await load.stop();
@@ -126,10 +126,10 @@ async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]>
   return rows;
 }
 
-function summarize(mode: Mode, connections: number, own: readonly Sample[], off: readonly Sample[]): MeteringRow {
-  const of = (pick: (sample: Sample) => number): number => median(own.map(pick));
+function summarize(mode: Mode, connections: number, samples: readonly Sample[], off: readonly Sample[]): MeteringRow {
+  const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
   const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
-  const cpuRatios = own.map((sample, i) => off[i]!.cpuUs / sample.cpuUs);
+  const cpuRatios = samples.map((sample, i) => off[i]!.cpuUs / sample.cpuUs);
   return {
     mode,
     connections,
@@ -137,7 +137,7 @@ function summarize(mode: Mode, connections: number, own: readonly Sample[], off:
     cpuRatio: round(median(cpuRatios), 3),
     cpuRatioLeast: round(Math.min(...cpuRatios), 3),
     cpuRatioMost: round(Math.max(...cpuRatios), 3),
-    rateRatio: round(median(own.map((sample, i) => sample.rate / off[i]!.rate)), 3),
+    rateRatio: round(median(samples.map((sample, i) => sample.rate / off[i]!.rate)), 3),
     p50Us: of((sample) => sample.p50Us),
     p99Us: of((sample) => sample.p99Us),
     commitsPerSecond: round(of((sample) => sample.commits)),

@@ -164,7 +164,7 @@ class MissingError extends Error {
   }
 }
 
-/** Evidence from known records. Throws MissingError when the policy uses a record that is not known. */
+/** Evidence from known records. Its members throw a MissingError for a record that is not known. */
 class KnownEvidence implements Evidence {
   readonly #target: Target;
   readonly #find: (key: string) => KnownRecord | undefined;

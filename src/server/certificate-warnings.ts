@@ -18,9 +18,9 @@ export function certificateWarnings(
   names: readonly string[],
   nowMs: number,
 ): string[] {
-  const [own] = certificatesOf(chain);
-  if (own === undefined) return [];
-  return [...timeWarnings('the certificate', own, nowMs), ...chainAndNameWarnings({ chain }, names, nowMs)];
+  const [leaf] = certificatesOf(chain);
+  if (leaf === undefined) return [];
+  return [...timeWarnings('the certificate', leaf, nowMs), ...chainAndNameWarnings({ chain }, names, nowMs)];
 }
 
 /** {@link certificateWarnings} without the validity period of the server's own certificate. */
@@ -29,13 +29,15 @@ export function chainAndNameWarnings(
   names: readonly string[],
   nowMs: number,
 ): string[] {
-  const [own, ...others] = certificatesOf(chain);
-  if (own === undefined) return [];
+  const [leaf, ...others] = certificatesOf(chain);
+  if (leaf === undefined) return [];
   const found = others.flatMap((other) => timeWarnings(`the chain's certificate "${nameOf(other)}"`, other, nowMs));
-  const uncovered = names.filter((name) => (isIP(name) === 0 ? own.checkHost(name) : own.checkIP(name)) === undefined);
-  if (own.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
+  const uncovered = names.filter(
+    (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
+  );
+  if (leaf.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
   else if (uncovered.length > 0)
-    found.push(`the certificate is for ${own.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
+    found.push(`the certificate is for ${leaf.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
   return found;
 }
 

@@ -39,7 +39,7 @@ const ANSWER_MS = 10;
 /** A running server. It reports its state, takes commands, and stops or hands over to a successor. */
 export class RunningServer {
   readonly port: number;
-  /** Resolves when the server has stopped, for whatever reason. */
+  /** Resolves when the server has stopped, for any reason. */
   readonly stopped: Promise<void>;
   /** Resolves when a successor has taken over or the server begins to stop. */
   readonly leaving: Promise<void>;

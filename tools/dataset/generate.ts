@@ -1,5 +1,5 @@
 /**
- * Generates a drop of synthetic records that look like real ones: see README.md beside this file.
+ * Generates a drop of synthetic records that look like real ones: see README.md in this folder.
  *
  *   node tools/dataset/generate.ts --records N --seed S --out DIRECTORY|-
  */

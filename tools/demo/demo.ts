@@ -132,8 +132,8 @@ async function showGuard(origin: string, key: string, sitePort: number): Promise
     '   The names are public; a resolver of the demo leads them to a site on loopback, and nothing outside is called.',
   );
   say(paint(36, 'const guardedFetch = createGuardedFetch(new Guard({ server, key }));'));
-  return showGuardedFetches(origin, key, fetchesOf(sitePort), (asked, line, isExpected) => {
-    const [title = '', code = ''] = asked.split('\n');
+  return showGuardedFetches(origin, key, fetchesOf(sitePort), (text, line, isExpected) => {
+    const [title = '', code = ''] = text.split('\n');
     heading(title);
     say(paint(36, code));
     say(`  ${paint(isExpected ? 32 : 31, line)}`);

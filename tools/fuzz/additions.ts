@@ -259,8 +259,8 @@ function withParameter(url: string, parameter: string, isFirst: boolean): string
   const fragment = url.slice(withoutFragment(url).length);
   const [path = '', ...query] = withoutFragment(url).split('?');
   if (query.length === 0) return `${path}?${parameter}${fragment}`;
-  const own = query.join('?');
-  return `${path}?${isFirst ? `${parameter}&${own}` : `${own}&${parameter}`}${fragment}`;
+  const present = query.join('?');
+  return `${path}?${isFirst ? `${parameter}&${present}` : `${present}&${parameter}`}${fragment}`;
 }
 
 /** Changes the case of letters in path, query and fragment, except in percent escapes, whose case never matters. */
@@ -362,11 +362,11 @@ function withEscape(random: Random, url: string): string {
 
 /** Replaces the query parameters by the result of `change`. Returns the URL unchanged if it has fewer than `least` parameters. */
 function withParameters(url: string, least: number, change: (parameters: string[]) => string[]): string {
-  const whole = withoutFragment(url);
-  const mark = whole.indexOf('?');
-  const parameters = mark < 0 ? [] : whole.slice(mark + 1).split('&');
+  const text = withoutFragment(url);
+  const mark = text.indexOf('?');
+  const parameters = mark < 0 ? [] : text.slice(mark + 1).split('&');
   if (parameters.length < least) return url;
-  return `${whole.slice(0, mark)}?${change(parameters).join('&')}${url.slice(whole.length)}`;
+  return `${text.slice(0, mark)}?${change(parameters).join('&')}${url.slice(text.length)}`;
 }
 
 function inOtherOrder(random: Random, url: string): string {

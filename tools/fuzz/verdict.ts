@@ -6,7 +6,7 @@ import type { Evidence, Verdict } from '../../src/policy/types.ts';
 import { Random } from '../random.ts';
 import { mutate, randomUrl, respell } from './urls.ts';
 
-/** Rules about the spelling itself. Only by these a spelling may be judged more strictly than the URL it stands for. */
+/** Rules about the spelling itself. Only these may judge a spelling more strictly than the URL it represents. */
 const SPELLING_RULES: ReadonlySet<string> = new Set([
   'control_characters',
   'backslash',

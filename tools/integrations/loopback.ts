@@ -37,6 +37,9 @@ export async function listenOnLoopback(server: Server, place: string): Promise<s
 /** Whether a request comes from a web page in a browser: it has an Origin header, or a Host that is not loopback (DNS rebinding). */
 export function isFromPage({ headers, socket }: IncomingMessage): boolean {
   const { localPort } = socket;
-  const own = LOOPBACK.flatMap((host) => [`${host}:${localPort}`, ...(localPort === HTTP_PORT ? [host] : [])]);
-  return headers.origin !== undefined || !own.includes(headers.host ?? '');
+  const loopbackHosts = LOOPBACK.flatMap((host) => [
+    `${host}:${localPort}`,
+    ...(localPort === HTTP_PORT ? [host] : []),
+  ]);
+  return headers.origin !== undefined || !loopbackHosts.includes(headers.host ?? '');
 }

@@ -9,7 +9,7 @@ const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   ok: 'It worked.',
   unexpected: 'A defect of the program; please report it with what it printed.',
   usage: 'The command line is not understood; nothing was done.',
-  bad_input: 'What was defaultText is wrong: a value, a file, a configuration. Repair it; the same call fails again.',
+  bad_input: 'What was given is wrong: a value, a file, a configuration. Repair it; the same call fails again.',
   negative: 'It worked, and the answer is no: not found, nothing there.',
   corrupt: 'A file is damaged or is not what it says; restore or rebuild it.',
   refused: 'Understood and refused: a license, a policy, a limit or a state does not allow it.',
@@ -116,11 +116,11 @@ async function details(): Promise<string> {
   const all = leaves(await createProgram());
   const shared = commonOptions(all);
   const sections = all.map((leaf) => {
-    const own = optionsOf(leaf).filter((option) => !shared.has(sameOption(option)));
+    const specific = optionsOf(leaf).filter((option) => !shared.has(sameOption(option)));
     const others = optionsOf(leaf).filter((option) => shared.has(sameOption(option)));
-    const stated = leaf.command.registeredArguments.filter(({ description }) => description !== '');
+    const described = leaf.command.registeredArguments.filter(({ description }) => description !== '');
     const rows = [
-      ...stated.map((argument) => {
+      ...described.map((argument) => {
         const [, meaning = '', fallback = ''] = optionRow({
           flags: '',
           description: argument.description,
@@ -129,7 +129,7 @@ async function details(): Promise<string> {
         });
         return [code(argument.required ? `<${argument.name()}>` : `[${argument.name()}]`), meaning, fallback];
       }),
-      ...own.map(optionRow),
+      ...specific.map(optionRow),
     ];
     return [
       `### ${leaf.path}`,

@@ -35,11 +35,11 @@ function fits(rule: PageRule, evidence: string, url: URL): boolean {
 }
 
 /** Returns the domain that a page belongs to: the one its source names if the page is on it or a subdomain; otherwise the registrable domain. */
-function domainOf(given: string, url: URL, many: ReadonlySet<string>): string | undefined {
+function domainOf(named: string, url: URL, many: ReadonlySet<string>): string | undefined {
   const host = hostOf(url.href);
   if (host === undefined) return undefined;
-  if (given !== '') {
-    const domain = hostOf(given);
+  if (named !== '') {
+    const domain = hostOf(named);
     return domain !== undefined && (host === domain || host.endsWith(`.${domain}`)) ? domain : undefined;
   }
   const domain = registrableDomain(host);
@@ -52,7 +52,7 @@ export function pageFacts(root: string, mapping: SourceMapping): PageFact[] {
   const facts: PageFact[] = [];
   const hosts = new Map<string, Set<string>>();
   for (const line of sourceLines(root, 'page-sources/page-urls.tsv.gz').slice(1)) {
-    const [source = '', kind = '', evidence = '', , given = '', text = ''] = line.split('\t');
+    const [source = '', kind = '', evidence = '', , named = '', text = ''] = line.split('\t');
     if (mapping.sources[source] === undefined || text.length > URL_MAX_LENGTH) continue;
     const url = URL.parse(text);
     // A link to an empty fragment ("#") runs a script and is not a page.
@@ -61,10 +61,10 @@ export function pageFacts(root: string, mapping: SourceMapping): PageFact[] {
     const rule = mapping.pages.rules.find(
       ({ from, ...rest }) => from === `${source}:${kind}` && fits({ from, ...rest }, evidence, url),
     );
-    const domain = rule === undefined ? undefined : domainOf(given, url, many);
+    const domain = rule === undefined ? undefined : domainOf(named, url, many);
     if (rule === undefined || domain === undefined) continue;
     facts.push({ source, domain, type: rule.type, url: text, evidence, second: rule.second === true });
-    if (given === '') {
+    if (named === '') {
       const key = `${domain} ${rule.type}`;
       hosts.set(key, (hosts.get(key) ?? new Set()).add(url.hostname));
     }

@@ -72,20 +72,20 @@ export function* newscatcherFacts(root: string, categories: Categories): Generat
   const rows = readRows(root, 'lang/newscatcher-feeds.tsv.gz', '\t').map(
     ([domain = '', language = '', topic = '', main = '', , feed = '', rank = '']) => {
       const host = URL.parse(feed)?.hostname ?? '';
-      const own = main === '1' && (host === domain || host.endsWith(`.${domain}`));
-      return { domain, language, topic, own, rank: Number(rank) };
+      const isMainFeed = main === '1' && (host === domain || host.endsWith(`.${domain}`));
+      return { domain, language, topic, isMainFeed, rank: Number(rank) };
     },
   );
   const languages = new Map<string, Set<string>>();
-  for (const { domain, language, own } of rows) {
-    if (own) languages.set(domain, (languages.get(domain) ?? new Set()).add(language));
+  for (const { domain, language, isMainFeed } of rows) {
+    if (isMainFeed) languages.set(domain, (languages.get(domain) ?? new Set()).add(language));
   }
-  for (const { domain, language, topic, own, rank } of rows) {
-    const category = own ? categories['newscatcher']?.[topic] : undefined;
+  for (const { domain, language, topic, isMainFeed, rank } of rows) {
+    const category = isMainFeed ? categories['newscatcher']?.[topic] : undefined;
     yield {
       source: 'newscatcher',
       domain,
-      ...(own && isLanguage(language) && languages.get(domain)?.size === 1 ? { language } : {}),
+      ...(isMainFeed && isLanguage(language) && languages.get(domain)?.size === 1 ? { language } : {}),
       ...(category === undefined ? {} : { category }),
       ...(Number.isInteger(rank) && rank >= 1 ? { rank } : {}),
     };

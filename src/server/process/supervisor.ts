@@ -195,7 +195,7 @@ export class Supervisor {
       onTick: () => {
         if (isAsked) return;
         isAsked = true;
-        const heard = (answer: MetricsSnapshot): void => {
+        const onAnswer = (answer: MetricsSnapshot): void => {
           watch.heard();
           if (performance.now() - slot.startedMs > STABLE_MS) slot.timeouts = 0;
           if (slot.link === link) slot.last = answer;
@@ -203,7 +203,7 @@ export class Supervisor {
         // A rejected question does not count as an answer.
         void link
           .ask('metrics', watch.timeoutMs)
-          .then(heard, () => {})
+          .then(onAnswer, () => {})
           .finally(() => {
             isAsked = false;
           });

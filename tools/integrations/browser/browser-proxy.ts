@@ -164,21 +164,21 @@ async function forward(
     for (const meant of effectiveMethods(method, pairs)) await guard.enforce(url, { method: meant });
   }
   const socket = await guardedConnect(guard, url, lookup);
-  const sent = { ...Object.fromEntries(headers), host: url.host };
+  const forwarded = { ...Object.fromEntries(headers), host: url.host };
   const path = url.pathname + url.search;
   response.on('close', () => socket.destroy());
   // Awaited, so that an error in what the site or the client sends fails only this request.
-  const answered = await new Promise<IncomingMessage>((resolve, reject) => {
-    const asked = httpRequest({ method, path, headers: sent, createConnection: () => socket }, resolve);
-    asked.on('error', reject).on('close', () => reject(new Error('no answer')));
-    asked.flushHeaders();
-    request.pipe(asked);
+  const upstream = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = httpRequest({ method, path, headers: forwarded, createConnection: () => socket }, resolve);
+    sent.on('error', reject).on('close', () => reject(new Error('no answer')));
+    sent.flushHeaders();
+    request.pipe(sent);
   });
-  const kept = answered.rawHeaders.flatMap((text, at, all) =>
+  const kept = upstream.rawHeaders.flatMap((text, at, all) =>
     HOP_HEADERS.has(all[at - (at % 2)]!.toLowerCase()) ? [] : [text],
   );
-  response.writeHead(answered.statusCode ?? 0, kept);
-  pipeline(answered, response, () => {});
+  response.writeHead(upstream.statusCode ?? 0, kept);
+  pipeline(upstream, response, () => {});
 }
 
 function refuse(response: ServerResponse, error: unknown): void {

@@ -106,10 +106,10 @@ async function judgeRequest(
 ): Promise<void> {
   const { url, urlFragment = '', method, headers } = request;
   try {
-    const given = Object.entries(headers);
-    if (given.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
-    if (namesAnotherUrl(given)) throw guard.refuse(url, method, 'host_header');
-    for (const meant of effectiveMethods(method, given)) await guard.enforce(url + urlFragment, { method: meant });
+    const pairs = Object.entries(headers);
+    if (pairs.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
+    if (namesAnotherUrl(pairs)) throw guard.refuse(url, method, 'host_header');
+    for (const meant of effectiveMethods(method, pairs)) await guard.enforce(url + urlFragment, { method: meant });
     proxy?.admit(url, method);
   } catch (error) {
     await session.send('Fetch.fulfillRequest', { requestId, ...refusalResponse(error, resourceType === 'Document') });

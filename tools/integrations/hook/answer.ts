@@ -59,9 +59,9 @@ function readCall(input: string): ToolCall | string {
   } catch {
     return 'the hook was given no JSON.';
   }
-  const { hook_event_name: name, tool_input: given, permission_mode: permissionMode } = fieldsOf(event);
+  const { hook_event_name: name, tool_input: toolInput, permission_mode: permissionMode } = fieldsOf(event);
   if (name !== 'PreToolUse') return 'this hook belongs under PreToolUse.';
-  const { url, method = 'GET' } = fieldsOf(given);
+  const { url, method = 'GET' } = fieldsOf(toolInput);
   if (typeof url !== 'string' || url.trim() === '') return 'its input has no url, so it cannot be judged.';
   return typeof method === 'string' ? { url, method, permissionMode } : 'its method is not a text.';
 }
