@@ -1,4 +1,4 @@
-/** `make bench`, `make bench-40m`: the benches in a row, a JSON file for each. */
+/** `make bench`, `make bench-40m`: runs all benches one after the other and writes a JSON file for each. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readOptions, wholeNumber } from '../tools/options.ts';
@@ -6,7 +6,7 @@ import { printReport, runBench } from './run.ts';
 
 const INDEX_BENCHES = ['size', 'lookup', 'open', 'cold', 'build'];
 const OTHER_BENCHES = ['verdict', 'http', 'metering', 'guard', 'console'];
-/** From this size on the index benches alone are run, at several sizes: does the cost of a record grow? */
+/** From this size on, only the index benches run, at several sizes, to show whether the cost per record grows. */
 const LARGE = 40_000_000;
 const USAGE = 'Usage: node bench/all.ts [--records N] [--out DIR] [--dir DIR]';
 const SIZES = [1_000_000, 5_000_000];
@@ -20,7 +20,7 @@ mkdirSync(out, { recursive: true });
 const isLarge = records >= LARGE;
 for (const size of isLarge ? [...SIZES, records] : [records]) {
   for (const name of isLarge ? INDEX_BENCHES : [...INDEX_BENCHES, ...OTHER_BENCHES]) {
-    // The build bench itself goes through the smaller sizes.
+    // The build bench measures the smaller sizes itself.
     if (name === 'build' && size !== records) continue;
     const report = await runBench(name, { records: size, dir });
     printReport(report);

@@ -1,6 +1,6 @@
-/** What `pagegate build --json` says, as far as the build bench reads it: of this checkout, and of another one. */
+/** Parses the fields of `pagegate build --json` that the build bench uses, in the formats of this checkout and of earlier ones. */
 
-/** Times are of each step in turn. */
+/** The result of a build. Its times are those of the single steps. */
 export interface BuildFacts {
   readonly workers: number;
   readonly lines: number;
@@ -16,7 +16,7 @@ export interface BuildFacts {
   readonly stepsCpuMs: Readonly<Record<string, number>>;
 }
 
-/** The names that are printed. */
+/** The field names of this checkout. */
 interface Printed {
   readonly workers: number;
   readonly lines: number;
@@ -31,10 +31,10 @@ interface Printed {
   readonly steps_cpu_ms: Readonly<Record<string, number>>;
 }
 
-/** The names that earlier checkouts print. */
+/** The field names of earlier checkouts. */
 type PrintedEarlier = Omit<BuildFacts, 'indexed'> & { readonly recordCount: number };
 
-/** Reads both forms. */
+/** Parses both formats. */
 export function buildFactsOf(json: string): BuildFacts {
   const report = JSON.parse(json) as Printed | PrintedEarlier;
   if ('recordCount' in report) return { ...report, indexed: report.recordCount };

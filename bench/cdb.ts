@@ -1,25 +1,25 @@
 /**
- * The constant database of D. J. Bernstein (https://cr.yp.to/cdb/cdb.txt), which tinycdb reads and writes as well: the plainest store there is for
- * what never changes. A file of at most 4 GiB: 256 positions of hash tables, the records, the tables.
+ * The constant database of D. J. Bernstein (https://cr.yp.to/cdb/cdb.txt), in the format that tinycdb reads and writes: the simplest store for
+ * data that never changes. A file of at most 4 GiB: the positions of 256 hash tables, the records, the tables.
  */
 import { closeSync, fstatSync, openSync, writeSync } from 'node:fs';
 import { ADVICE, mapFile } from '../src/platform/libc.ts';
 
 const TABLES = 256;
-/** Of a position and a number of slots in the header, of a hash and a position in a table, of the two sizes before a record. */
+/** Size of each pair of 32-bit numbers: position and slot count in the header, hash and position in a table, the two sizes before a record. */
 const PAIR_SIZE_BYTES = 8;
 const HEADER_SIZE_BYTES = TABLES * PAIR_SIZE_BYTES;
 const SIZE_MAX_BYTES = 2 ** 32 - 1;
 const CHUNK_SIZE_BYTES = 1 << 20;
 
-/** Keys are ASCII. */
+/** Returns cdb's hash of a key. Keys are ASCII. */
 function hashOf(key: string): number {
   let hash = 5381;
   for (let i = 0; i < key.length; i++) hash = (Math.imul(hash, 33) ^ key.charCodeAt(i)) >>> 0;
   return hash;
 }
 
-/** Writes records, whose keys are different from each other. The file is complete after `close`. */
+/** Writes records. All keys must differ. The file is complete after `close`. */
 export class CdbWriter {
   readonly #fd: number;
   readonly #hashes: number[][] = Array.from({ length: TABLES }, () => []);
@@ -52,7 +52,7 @@ export class CdbWriter {
       const slots = 2 * hashes.length;
       header.writeUInt32LE(this.#position, table * PAIR_SIZE_BYTES);
       header.writeUInt32LE(slots, table * PAIR_SIZE_BYTES + 4);
-      // The number of a record from 1; 0 is an empty slot.
+      // Each slot holds the number of a record, counted from 1; 0 is an empty slot.
       const order = new Uint32Array(slots);
       for (const [i, hash] of hashes.entries()) {
         let slot = (hash >>> 8) % slots;
@@ -88,7 +88,7 @@ export class CdbWriter {
   }
 }
 
-/** Opens a file for reading: what `get` returns are views of the mapping. Nothing is checked but the key. */
+/** Opens a file for reading. `get` returns views of the mapping. Only the key is checked. */
 export function openCdb(path: string): { get(key: string): Uint8Array | undefined; close(): void } {
   const fd = openSync(path, 'r');
   const mapping = mapFile(fd, fstatSync(fd).size);

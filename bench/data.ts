@@ -1,4 +1,4 @@
-/** The dataset and the index of a bench, made when they are not there yet. */
+/** Creates the dataset and the index of a bench if they do not exist yet. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
@@ -20,19 +20,19 @@ import type { BenchOptions } from './workload.ts';
 
 const SEED = 1;
 
-/** The checkout that this bench stands in. */
+/** The checkout of this bench. */
 export const CHECKOUT = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 
 const SAMPLE_DROP = fileURLToPath(new URL('../data/sample', import.meta.url));
 /** The part of the sample drop whose records have pages. */
 export const SAMPLE_PART = 'with-pages.ndjson.zst';
 
-/** The dataset's generator: names of records, and names that no record has. */
+/** Returns the generator of the dataset, which yields the names of records and names that no record has. */
 export function datasetOf(records: number): Dataset {
   return new Dataset({ records, seed: SEED, dirt: 0, compression: 'none' });
 }
 
-/** The folder of the drop with so many records; with dirt, that share of its lines is bad or a duplicate. */
+/** Returns the folder of a drop with `records` records. With `dirt`, that share of its lines is invalid or a duplicate. */
 export function ensureDrop({ records, dir, log }: BenchOptions, dirt = 0): string {
   const drop = join(dir, `${dirt === 0 ? '' : 'dirty-'}drop-${records}`);
   if (existsSync(drop)) return drop;
@@ -45,7 +45,7 @@ export function ensureDrop({ records, dir, log }: BenchOptions, dirt = 0): strin
   return drop;
 }
 
-/** The index of that drop. */
+/** Returns the path of the index of that drop. */
 export function ensureIndex(options: BenchOptions): string {
   const index = join(options.dir, `index-${options.records}.pgx`);
   if (existsSync(index)) return index;
@@ -55,7 +55,7 @@ export function ensureIndex(options: BenchOptions): string {
   return index;
 }
 
-/** The folder of a drop with so many generated records, and after them those of the sample drop that have pages. */
+/** Returns the folder of a drop with the generated records followed by those of the sample drop that have pages. */
 function ensureServedDrop(options: BenchOptions): string {
   const drop = join(options.dir, `served-drop-${options.records}`);
   if (existsSync(drop)) return drop;
@@ -78,7 +78,7 @@ interface Manifest {
   readonly files: readonly { readonly name: string }[];
 }
 
-/** What a server of the benches serves, as the program of a checkout builds it; versions differ in their format. */
+/** Returns the index for the servers of the benches. The program of the checkout builds it, because versions differ in their index format. */
 export function ensureServedIndex(options: BenchOptions, checkout: string): string {
   const version = createHash('sha256').update(checkout).digest('hex').slice(0, 8);
   const index = join(options.dir, `served-${options.records}-${version}.pgx`);
@@ -90,12 +90,12 @@ export function ensureServedIndex(options: BenchOptions, checkout: string): stri
   return index;
 }
 
-/** Bytes of a drop's plain parts. */
+/** Returns the total size of a drop's uncompressed parts, in bytes. */
 export function ndjsonSize(drop: string): number {
   return partsOf(drop).reduce((sum, path) => sum + statSync(path).size, 0);
 }
 
-/** Runs one of our programs to its end; its standard output is returned. */
+/** Runs one of our programs to its end. Returns its standard output. */
 export function node(script: string, args: readonly string[], flags: readonly string[] = []): string {
   const path = fileURLToPath(new URL(`../${script}`, import.meta.url));
   return execFileSync(process.execPath, [...flags, path, ...args], {
@@ -105,7 +105,7 @@ export function node(script: string, args: readonly string[], flags: readonly st
   });
 }
 
-/** Runs a trial in a process of its own; it prints one JSON document. */
+/** Runs a trial in a separate process. Returns the JSON document that it prints. */
 export function trial<T>(name: string, args: readonly (string | number)[], flags: readonly string[] = []): T {
   return JSON.parse(node(`bench/trials/${name}.ts`, args.map(String), flags)) as T;
 }

@@ -1,11 +1,11 @@
-/** The lines of a drop of plain parts, read through one buffer as a loader would that has no builder. */
+/** Reads the lines of a drop with uncompressed parts through one buffer, as a simple loader without the builder would. */
 import { closeSync, openSync, readdirSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 
 const BUFFER_SIZE_BYTES = 1 << 20;
 const LF = 0x0a;
 
-/** The plain parts of a drop, in their order. */
+/** Returns the paths of a drop's uncompressed parts, in order. */
 export function partsOf(drop: string): string[] {
   return readdirSync(drop)
     .filter((name) => name.endsWith('.ndjson'))

@@ -1,4 +1,4 @@
-/** The processes of the server benches: one server for each mode, and the load generator that asks them all. */
+/** The processes of the server benches: one server for each mode, and the load generator that sends requests to all of them. */
 import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -11,10 +11,10 @@ import type { LoadJob, LoadLength, LoadReport, LoadTarget } from './load-generat
 
 const RECORDS = 50_000;
 const CLOCK_TICKS = 100;
-/** Every record once, scattered over the index: many times as many as a worker keeps answers for. */
+/** Every record once, scattered over the index: many times more than a worker caches answers for. */
 const TARGETS = Array.from({ length: RECORDS }, (_, i) => `/api/check?url=${domainOf((i * 37) % RECORDS)}`);
 
-/** The next message of a child; a child that ends instead is an error, not a wait without end. */
+/** Resolves with the next message of a child process. Rejects if the child ends instead. */
 export function nextMessage<T>(child: ChildProcess): Promise<T> {
   return new Promise((resolve, reject) => {
     const onMessage = (message: unknown): void => {
@@ -37,24 +37,24 @@ async function end(child: ChildProcess | undefined): Promise<void> {
   await ended;
 }
 
-/** User and system time of a process so far, in microseconds. */
+/** Returns the user and system time of a process so far, in microseconds. */
 export function processCpuUs(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
   return ((Number(fields[11]) + Number(fields[12])) * 1_000_000) / CLOCK_TICKS;
 }
 
-/** Asks as fast as it gets answers, over as many connections as it is told. */
+/** The process of the load generator. Each of its connections sends the next request as soon as it gets an answer. */
 export class LoadGenerator {
   readonly #child: ChildProcess;
 
-  /** @param prefix what its command line begins with, to keep it on a core. */
+  /** @param prefix beginning of its command line, to pin it to a core. */
   constructor(prefix: readonly string[] = []) {
     const [command = '', ...args] = [
       ...prefix,
       process.execPath,
       fileURLToPath(new URL('./load-generator.ts', import.meta.url)),
     ];
-    // As JSON, a number of requests without end would arrive as none.
+    // JSON would turn an infinite number of requests into null.
     this.#child = spawn(command, args, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'], serialization: 'advanced' });
   }
 
@@ -63,10 +63,10 @@ export class LoadGenerator {
   }
 
   /**
-   * Opens the connections, then asks for as long as it is told.
+   * Opens the connections, then sends requests up to the given limits.
    *
-   * @param onConnected called in between, so that what a connection costs is not counted.
-   * @throws Error where anything but a 200 came, or nothing.
+   * @param onConnected called between the two, so that the cost of connecting is not counted.
+   * @throws Error if any answer was not a 200, or none came.
    */
   async run(
     target: LoadTarget,
@@ -96,13 +96,13 @@ export interface BenchInstallation {
   readonly key: string;
 }
 
-/** An installation for the benches: 10,000 records, and an account that no bench exhausts. */
+/** Creates an installation for the benches, with 10,000 records and an account that no bench exhausts. */
 export async function createBenchInstallation(): Promise<BenchInstallation> {
   const installation = await ServedInstallation.create({ workers: 1, records: RECORDS });
   return { installation, key: await installation.createAccount('bench', 1_000_000_000_000) };
 }
 
-/** A server program of the benches in one mode, in a process of its own. It is told its port, its mode and a configuration file. */
+/** A server program of the benches in one mode, as a process. Its arguments are the port, the mode and a configuration file. */
 export class ForkedServer<Mode extends string> {
   readonly mode: Mode;
   readonly #program: URL;
@@ -123,7 +123,7 @@ export class ForkedServer<Mode extends string> {
     return this.#child!.pid!;
   }
 
-  /** Resolves with what the server says once it listens. */
+  /** Starts the server. Resolves with the message that it sends when it listens. */
   async start<T>(): Promise<T> {
     const { installation, key } = await createBenchInstallation();
     this.#installation = installation;

@@ -1,4 +1,4 @@
-/** The check handler of one worker as the program assembles it, but with the meter of a mode; for the servers of the benches. */
+/** The check handler of one worker for the servers of the benches, assembled as in the program, but with the meter of a bench mode. */
 import { loadConfig } from '../src/config/config.ts';
 import { statePaths } from '../src/config/paths.ts';
 import type { Meter } from '../src/ledger/meter.ts';
@@ -17,7 +17,7 @@ export type Handle = (res: HttpResponse, req: HttpRequest) => void;
 export interface BenchHandler {
   readonly handle: Handle;
   readonly meter: Meter;
-  /** Process id of the ledger writer, which is started for it. */
+  /** Process id of the ledger writer, which is started for the handler. */
   readonly ledgerWriter: number | undefined;
 }
 
@@ -36,7 +36,7 @@ export async function openBenchHandler(
   const handler = new CheckHandler({
     config,
     meter,
-    // A clock that runs fast, so that the guard's window never fills.
+    // This clock runs fast, so that the window of the burst limit never fills.
     burst: new BurstLimiter(burstMemory, config.burst, () => performance.now() * 1_000),
     metrics: new WorkerMetrics(),
     log: () => {},

@@ -1,4 +1,4 @@
-/** What the numbers were measured on. */
+/** The machine that the numbers were measured on. */
 import { cpus, loadavg, release, totalmem } from 'node:os';
 
 export interface Hardware {
@@ -7,7 +7,7 @@ export interface Hardware {
   readonly memoryGib: number;
   readonly kernel: string;
   readonly node: string;
-  /** Load of the machine when the bench ended: above the number of cores, others were at work. */
+  /** Load average when the bench ended. Above the number of cores, other programs were running. */
   readonly load: number;
 }
 

@@ -1,40 +1,40 @@
-/** A load generator in a process of its own: keep-alive connections, each with one request under way. */
+/** The program of the load generator: keep-alive connections with one open request each. */
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** What is asked, and where. */
+/** The server and the requests that are sent to it. */
 export interface LoadTarget {
   readonly port: number;
-  /** Certificate to trust; without one it is plain HTTP. */
+  /** Certificate to trust. Without it, plain HTTP is used. */
   readonly certificate?: string;
-  /** Request targets, one a line, asked in their order. */
+  /** File of request targets, one per line, sent in order. */
   readonly requestsFile: string;
   /** API keys, used in turn. */
   readonly keys: readonly string[];
 }
 
-/** First `connect`, answered when all connections are open, then `run`, answered with a report. */
+/** The messages to the generator: first `connect`, answered when all connections are open, then `run`, answered with a report. */
 export type LoadJob =
   | { readonly kind: 'connect'; readonly target: LoadTarget; readonly connections: number }
   | ({ readonly kind: 'run' } & LoadLength);
 
-/** A run ends with whichever comes first: what else uses the machine then changes how long it takes, and hardly what it measures. */
+/** The limits of a run; it ends when the first is reached. Other programs on the machine then change its duration, but hardly its results. */
 export interface LoadLength {
   readonly requests: number;
   readonly durationMs: number;
   /**
-   * The generator looks for answers without a pause. One that sleeps while it waits must be woken by the server's kernel: beside a server that is
-   * slower than it, with each answer, beside a faster one never.
+   * Whether the generator polls for answers without sleeping. A generator that sleeps must be woken, and the server pays for that: with a server
+   * slower than the generator, for each answer; with a faster one, never.
    */
   readonly staysAwake?: boolean;
 }
 
-/** What a run measured: answers 200 and others, and latencies in microseconds. */
+/** The results of a run: number of 200 answers and of others, and latencies in microseconds. */
 export interface LoadReport {
   readonly answered: number;
   readonly others: number;
-  /** The last of the others. */
+  /** The last answer that was not a 200. */
   readonly example?: string;
   readonly elapsedMs: number;
   readonly p50Us: number;
@@ -42,10 +42,10 @@ export interface LoadReport {
 }
 
 const CLOSING_BRACE = 0x7d;
-/** The first digit of the status. */
+/** Offset of the first digit of the status. */
 const STATUS_AT = 'HTTP/1.1 '.length;
 
-/** As a common HTTP client sends it: six headers. */
+/** Returns a request with six headers, as a common HTTP client sends it. */
 function requestOf(target: string, key: string): Buffer {
   return Buffer.from(
     `GET ${target} HTTP/1.1\r\nHost: pagegate.internal:8080\r\nUser-Agent: python-requests/2.32.3\r\n` +
@@ -94,10 +94,10 @@ class Load {
     });
   }
 
-  /** For each socket, when its request was sent, and the first digit of the status of an answer that came in part. */
+  /** For each socket, when its request was sent, and the first digit of the status if part of the answer has arrived. */
   readonly #sent = new Map<Socket, { ms: number; status: number }>();
 
-  /** An answer may arrive in pieces, and ends with the brace of its body. */
+  /** Handles a chunk. An answer may arrive in several chunks; it ends with the closing brace of its body. */
   #read(socket: Socket, chunk: Buffer, size: number): void {
     const sent = this.#sent.get(socket)!;
     if (sent.status === 0) sent.status = chunk[STATUS_AT]!;
@@ -121,7 +121,7 @@ class Load {
     this.#at = this.#at + 1 === this.#requests.length ? 0 : this.#at + 1;
   }
 
-  /** Asks, waits for the last answers, and closes the connections. */
+  /** Sends requests, waits for the last answers, and closes the connections. */
   async run({ requests, durationMs, staysAwake = false }: LoadLength): Promise<LoadReport> {
     this.#latencies = [];
     this.#answered = 0;

@@ -1,4 +1,4 @@
-/** The same rules as a list of regular expressions over `new URL`, as one would write them in an afternoon: what the policy is measured against. */
+/** The policy's rules as a simple list of regular expressions over `new URL`, as a baseline to compare the policy with. */
 import { phrasesOf } from '../src/policy/documents.ts';
 import type { Policy } from '../src/policy/policy.ts';
 
@@ -20,7 +20,7 @@ const ADDRESSES: Readonly<Record<string, RegExp>> = {
   public_address: /^(?:[\d.]+|\[.*\])$/,
 };
 
-/** Makes the list from the compiled policy's own data, so that both know the same words. */
+/** Creates the list from the data of the compiled policy, so that both use the same words. */
 export function naivePolicy(policy: Policy): (url: string) => string {
   const { document } = policy;
   const words = (list: string): string => {

@@ -1,4 +1,4 @@
-/** The records of a dataset as the peers store them: key → record as MessagePack, without the key. */
+/** The records of a dataset in the form that the peers store: key → record as MessagePack, without the key. */
 import { availableParallelism } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import { Packr } from 'msgpackr';
@@ -12,22 +12,22 @@ export interface PackedRecord {
   readonly value: Uint8Array;
 }
 
-/** Numbers of records of a dataset of `count`: [from, to). */
+/** A range of record numbers, [from, to), in a dataset of `count` records. */
 export interface RecordRange {
   readonly count: number;
   readonly from: number;
   readonly to: number;
 }
 
-/** A range of records, values in a few large blocks, so that millions of them fit into memory. */
+/** The packed records of a range. Their values are in a few large blocks, so that millions of them fit into memory. */
 export interface PackedRange {
   readonly keys: readonly string[];
   readonly blocks: readonly Uint8Array<ArrayBuffer>[];
-  /** For each key the number of its value's block, and where in it the value begins and ends. */
+  /** Three numbers for each key: the block of its value, and the start and end offset in that block. */
   readonly places: Uint32Array<ArrayBuffer>;
 }
 
-/** Each record of a range in the order of the drop; a later record of a name replaces an earlier one. */
+/** Yields each record of a range in the order of the drop. A later record of a name replaces an earlier one. */
 export function* packedRecords({ count, from, to }: RecordRange): Generator<PackedRecord> {
   for (const chunk of datasetOf(count).chunks(from, to)) {
     for (const line of chunk.toString('utf8').split('\n')) {
@@ -42,7 +42,7 @@ export function unpackRecord(value: Uint8Array): object {
   return packr.unpack(value) as object;
 }
 
-/** A packed record as an answer's bytes. */
+/** Renders a packed record as the body of an answer. */
 export function renderPacked(key: string, value: Uint8Array): Buffer {
   return Buffer.from(JSON.stringify({ domain: key, found: true, ...unpackRecord(value) }));
 }
@@ -75,7 +75,7 @@ function packInThread(range: RecordRange): Promise<PackedRange> {
   });
 }
 
-/** All records of a dataset in the order of their keys. */
+/** All records of a dataset, sorted by key. */
 export class SortedRecords {
   readonly #ranges: readonly PackedRange[];
   readonly #keys: readonly string[];
@@ -88,13 +88,13 @@ export class SortedRecords {
     this.#rangeSize = rangeSize;
     const keys = ranges.flatMap((range) => range.keys);
     this.#keys = keys;
-    // Equal keys stay in the order of the drop: the later one is written later, and stays.
+    // Equal keys stay in the order of the drop, so that the later record is written last and replaces the earlier one.
     this.#order = Uint32Array.from(keys.keys()).sort((a, b) =>
       keys[a]! < keys[b]! ? -1 : keys[a]! > keys[b]! ? 1 : a - b,
     );
   }
 
-  /** Packs a range on each core, then sorts. */
+  /** Packs one range on each core, then sorts all keys. */
   static async read(count: number): Promise<SortedRecords> {
     const rangeSize = Math.ceil(count / availableParallelism());
     const froms = Array.from({ length: Math.ceil(count / rangeSize) }, (_, i) => i * rangeSize);

@@ -1,7 +1,7 @@
-/** What of a file the page cache holds. */
+/** Removes files from the page cache, or reads them into it. */
 import { execFileSync } from 'node:child_process';
 
-/** Takes a file out of the page cache without privileges: `dd` with `nocache` asks the kernel to forget it. */
+/** Removes a file from the page cache. This needs no privileges: `dd` with `nocache` asks the kernel to drop it. */
 export function dropFromPageCache(path: string): void {
   execFileSync('sync', [path]);
   execFileSync('dd', [`if=${path}`, 'iflag=nocache', 'count=0', 'status=none']);

@@ -1,4 +1,4 @@
-/** The stores that people would use instead, behind one interface: key → record as MessagePack, without the key. */
+/** Other stores that could be used instead of the index, behind one interface: key → record as MessagePack, without the key. */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
@@ -10,16 +10,16 @@ export const PEERS = ['lmdb', 'sqlite', 'level', 'cdb', 'map'] as const;
 export type PeerName = (typeof PEERS)[number];
 
 export interface Peer {
-  /** The stored bytes, or undefined. */
+  /** Returns the stored bytes, or undefined. */
   get(key: string): Uint8Array | undefined;
   close(): Promise<void> | void;
 }
 
 const require = createRequire(import.meta.url);
-/** They are installed in this folder alone. */
+/** Packages of peers that are only installed in this folder, not with the program. */
 const PACKAGES = ['lmdb', 'classic-level'] as const;
 const BATCH = 50_000;
-/** The JavaScript map is in memory: with more records it does not fit. */
+/** Limit for the JavaScript map: with more records it does not fit into memory. */
 export const MAP_MAX_RECORDS = 1_000_000;
 
 interface LmdbStore {
@@ -41,7 +41,7 @@ interface LevelModule {
   ClassicLevel: new (path: string, options: Readonly<Record<string, unknown>>) => LevelStore;
 }
 
-/** Those of the peers' packages that are not installed. */
+/** Returns the packages of the peers that are not installed. */
 export function missingPeers(): string[] {
   return PACKAGES.filter((name) => {
     try {
@@ -61,7 +61,7 @@ function pathOf(dir: string, name: PeerName, count: number): string {
   return join(dir, `${name}-${count}`);
 }
 
-/** Fills the peers' stores that are not there yet, in the order of the keys, which suits each of them best. */
+/** Creates the peers' stores that do not exist yet. Records are written in the order of their keys, which is fastest for each store. */
 export async function ensurePeers(
   dir: string,
   names: readonly PeerName[],
@@ -86,7 +86,7 @@ export async function ensurePeers(
   }
 }
 
-/** Written beside a store when it is complete. */
+/** Name of a file that is written into a store's folder when the store is complete. */
 const LOADED_FILE = 'loaded.json';
 
 interface Loaded {
@@ -95,7 +95,7 @@ interface Loaded {
 
 const loadedPath = (dir: string, name: PeerName, count: number): string => join(pathOf(dir, name, count), LOADED_FILE);
 
-/** How long a filled store took to write its records, which were parsed, packed and sorted before; in seconds. */
+/** Returns how long it took to write the records of a store, in seconds. Parsing, packing and sorting them is not included. */
 export function loadSeconds(dir: string, name: PeerName, count: number): number {
   return (JSON.parse(readFileSync(loadedPath(dir, name, count), 'utf8')) as Loaded).seconds;
 }
@@ -135,7 +135,7 @@ async function writerOf(name: PeerName, path: string): Promise<Writer> {
   return { batch: (batch) => all(batch), close: () => void db.close() };
 }
 
-/** Equal keys follow each other; the last one is written. */
+/** Creates a writer for cdb. Equal keys follow each other; only the last one is written. */
 function cdbWriter(path: string): Writer {
   const writer = new CdbWriter(path);
   let last: PackedRecord | undefined;
@@ -188,7 +188,7 @@ export async function openPeer(dir: string, name: PeerName, count: number): Prom
   return { get: (key) => select.get(key) as Uint8Array | undefined, close: () => void db.close() };
 }
 
-/** Bytes of a peer's files. */
+/** Returns the total size of a peer's files, in bytes. */
 export function peerSize(dir: string, name: PeerName, count: number): number {
   const path = pathOf(dir, name, count);
   return readdirSync(path)

@@ -1,4 +1,4 @@
-/** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR] [--beside CHECKOUT]`: runs one bench, prints its table, keeps its numbers. */
+/** `npm run bench -- NAME [--records N] [--json FILE] [--dir DIR] [--beside CHECKOUT]`: runs one bench, prints its table, saves its results. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { readOptions, refuse, wholeNumber } from '../tools/options.ts';
@@ -9,7 +9,7 @@ import type { BenchOptions, BenchReport, Workload } from './workload.ts';
 const WORKLOADS = new URL('./workloads/', import.meta.url);
 const USAGE = 'Usage: npm run bench -- NAME [--records N] [--json FILE] [--dir DIR] [--beside CHECKOUT]';
 
-/** Runs a workload and returns its report with everything that says under which conditions it was made. */
+/** Runs a workload. Returns its report together with the conditions of the run. */
 export async function runBench(
   name: string,
   options: Omit<BenchOptions, 'log'>,
@@ -51,7 +51,7 @@ function names(): string[] {
     .map((file) => file.slice(0, -'.ts'.length));
 }
 
-/** The workloads with what each measures, and how one is called. */
+/** Returns the usage text, with the description of each workload. */
 async function usage(): Promise<string> {
   const lines = await Promise.all(
     names().map(async (name) => {

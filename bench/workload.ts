@@ -1,23 +1,23 @@
-/** What a named bench is, and what it gives back. */
+/** The interface of a bench: its options and its report. */
 
-/** What a bench may use. */
+/** The options of a bench. */
 export interface BenchOptions {
-  /** Records of the dataset; 0 where a bench has none. */
+  /** Number of records of the dataset; 0 if the bench has none. */
   readonly records: number;
-  /** Another checkout, with its packages installed, that is measured in the same rounds where a bench can do that. */
+  /** Another checkout, with its packages installed, that is measured in the same rounds if the bench supports that. */
   readonly beside?: string | undefined;
-  /** Folder for datasets, indexes and what peers store; kept between runs. */
+  /** Folder for datasets, indexes and the peers' stores; kept between runs. */
   readonly dir: string;
-  /** Says what is being done. */
+  /** Prints progress. */
   readonly log: (line: string) => void;
 }
 
 export type Cell = string | number | null;
 
 export interface BenchReport {
-  /** Rows of a table: each has the same names, in the same order. */
+  /** Rows of a table. All have the same columns in the same order. */
   readonly rows: readonly Readonly<Record<string, Cell>>[];
-  /** What a reader has to know to believe the numbers. */
+  /** Notes that a reader needs to interpret the numbers. */
   readonly notes: readonly string[];
 }
 
@@ -25,14 +25,14 @@ export interface BenchReport {
 export interface Workload {
   readonly name: string;
   readonly description: string;
-  /** Records that it takes at most; 0 where it has no dataset. As many as are asked for unless told. */
+  /** Most records that it uses; 0 if it has no dataset. By default, there is no limit. */
   readonly recordsMax?: number;
-  /** It stands beside stores that are packages of the bench's folder alone. */
+  /** Whether it compares with stores whose packages are only installed in the bench folder. */
   readonly hasPeers?: boolean;
   run(options: BenchOptions): Promise<BenchReport>;
 }
 
-/** The middle value; of an even number the upper one of the two. */
+/** Returns the median; for an even number of values, the higher of the two middle ones. */
 export function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
 }

@@ -1,8 +1,8 @@
-/** A browser of the console's bench: it asks and reads to the end. */
+/** Loads a page of the console as a browser does: sends the request and reads the response to its end. */
 export interface Visited {
   readonly ms: number;
   readonly text: string;
-  /** Otherwise it was asked to come again. */
+  /** False if the console asked the browser to retry. */
   readonly isServed: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** What the console's bench fills an installation with: decisions, accounts with 400 days of usage, time series, sessions. */
+/** Fills an installation for the bench of the console: decisions, accounts with 400 days of usage, time series, sessions. */
 import { once } from 'node:events';
 import { createWriteStream, mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -14,10 +14,10 @@ const USERS = 20;
 const DAY_MS = 86_400_000;
 const DAY_SECONDS = DAY_MS / 1_000;
 const RARE = DECISIONS / 2;
-/** In one line of all. */
+/** A domain that occurs in only one line of the decision log. */
 export const RARE_DOMAIN = 'rare.example.net';
 
-/** Half a day of decisions, a line for each 43 ms. What is denied is of the account `even`; one line has a domain of its own. */
+/** Writes half a day of decisions, one line per 43 ms. Denied ones belong to the account `even`. One line has the domain {@link RARE_DOMAIN}. */
 export async function writeDecisions(file: string): Promise<void> {
   mkdirSync(dirname(file), { recursive: true });
   const stream = createWriteStream(file);
@@ -45,7 +45,7 @@ export async function writeDecisions(file: string): Promise<void> {
   await once(stream, 'finish');
 }
 
-/** Accounts beside the bench's own, each with a plan, a key and usage on every day. No key of theirs opens anything. */
+/** Writes accounts besides the one that the bench uses, each with a plan, a key and usage on every day. Their keys are not valid. */
 export function writeAccounts(file: string): void {
   const database = new Sqlite(file);
   const account = database
@@ -73,7 +73,7 @@ export function writeAccounts(file: string): void {
   database.close();
 }
 
-/** A full day of minutes, a full quarter of hours. */
+/** Writes samples for every minute of a day and for every hour of a quarter. */
 export function writeSeries(store: ConsoleStore): void {
   const now = Math.floor(Date.now() / 1_000 / MINUTE) * MINUTE;
   const samples: Sample[] = [];
@@ -87,7 +87,7 @@ export function writeSeries(store: ConsoleStore): void {
   store.series.add(samples);
 }
 
-/** Cookies of sessions at the console's address, of as many users as that takes. */
+/** Creates `count` sessions, spread over several users. Returns their cookies for the console's address. */
 export function signIn(store: ConsoleStore, url: string, count: number): string[] {
   return Array.from({ length: count }, (_, i) => {
     const name = `user-${i % USERS}`;

@@ -1,4 +1,7 @@
-/** What sessions that poll cost the lookups: rounds of without, with, without; each round is compared with itself alone. */
+/**
+ * Measures how much polling console sessions slow down lookups. Each round measures without, with and without sessions, and is compared only
+ * with itself.
+ */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +11,7 @@ import { LoadGenerator, processCpuUs } from '../forked-servers.ts';
 import { median } from '../workload.ts';
 import { visit } from './browser-visit.ts';
 
-/** Pages that renew themselves, and how often they do, in milliseconds. */
+/** Pages that refresh themselves, and their intervals in milliseconds. */
 const PAGES = [
   ['', 10_000],
   ['health', 10_000],
@@ -20,12 +23,12 @@ const SLICE_MS = 2_000;
 const CONNECTIONS = 16;
 
 interface Slice {
-  /** Processor time of a lookup, µs. */
+  /** Processor time per lookup, in microseconds. */
   readonly cpuUs: number;
   readonly p99Us: number;
 }
 
-/** Polls as open pages do, evenly spread, until it is stopped; then says how many pages were served. */
+/** Polls as open pages do, evenly spread in time. The returned function stops it and returns how many pages were served. */
 function poll(url: string, cookies: readonly string[]): () => Promise<number> {
   let [isOver, served] = [false, 0];
   const all = cookies.map(async (cookie, i) => {
@@ -49,17 +52,17 @@ function poll(url: string, cookies: readonly string[]): () => Promise<number> {
 export interface PollingReport {
   readonly aloneUs: number;
   readonly polledUs: number;
-  /** With sessions against the mean of before and after, median of rounds, and the lowest and highest round. */
+  /** Cost with sessions, divided by the mean of the costs before and after: median of all rounds, and the lowest and highest round. */
   readonly ratio: number;
   readonly ratios: readonly [low: number, high: number];
-  /** After against before, both without sessions: what the machine alone does to such a ratio. */
+  /** Cost after, divided by cost before, both without sessions: how much such a ratio varies on this machine. */
   readonly noise: number;
   readonly noises: readonly [low: number, high: number];
   readonly p99Ratio: number;
   readonly pagesPerSecond: number;
 }
 
-/** Loads one worker fully, with and without sessions that poll. */
+/** Puts full load on one worker, with and without polling sessions. */
 export async function measurePolling(
   installation: ServedInstallation,
   key: string,
@@ -93,7 +96,7 @@ export async function measurePolling(
     const polled = await slice();
     const pages = await stop();
     const after = await slice();
-    // The first round warms up.
+    // The first round is a warm-up.
     if (i === 0) continue;
     rounds.push({ before, polled, after });
     served += pages;

@@ -1,4 +1,4 @@
-/** The site that the guard bench fetches from, in a process of its own: a fixed body on every path. Tells its port, and ends with its parent. */
+/** The program of the site that the guard bench fetches from: a fixed body on every path. It sends its port, and ends with its parent. */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 

@@ -1,4 +1,4 @@
-/** The servers of the HTTP bench, each started on one core: the program from a checkout, the transport alone, and what one would write instead. */
+/** The servers of the HTTP bench, each pinned to one core: the program of a checkout, the bare transport, and a naive implementation. */
 import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,15 +18,15 @@ import { nextMessage } from '../forked-servers.ts';
 import type { FixedAnswer } from './fixed.ts';
 
 const START_DEADLINE_MS = 120_000;
-/** More than any bench asks. */
+/** A quota that no bench exhausts. */
 const LIMIT = 1_000_000_000_000;
 
-/** How a program is called so that it stays on a core; the system may lack the tool for it. */
+/** Returns the beginning of a command line that pins a program to a core. Empty if the system lacks `taskset`. */
 export function pinned(core: number): string[] {
   return spawnSync('taskset', ['-V']).error === undefined ? ['taskset', '-c', String(core)] : [];
 }
 
-/** Servers have the first core, load generators the second. */
+/** Servers run on the first core, load generators on the second. */
 const SERVER_CORE = 0;
 export const LOAD_CORE = 1;
 
@@ -41,7 +41,7 @@ export interface TlsFiles {
   readonly certificate: string;
 }
 
-/** Makes a certificate for localhost in a folder that goes with the run. */
+/** Creates a certificate for localhost in a folder that is removed at the end of the run. */
 export function createTlsFiles(): TlsFiles {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-bench-tls-'));
   leaveNothing(folder);
@@ -52,12 +52,12 @@ export function createTlsFiles(): TlsFiles {
   return files;
 }
 
-/** A server that is measured. */
+/** A server to be measured. */
 export interface ComparedServer {
   readonly name: string;
   readonly port: number;
   readonly keys: readonly string[];
-  /** All its processes. */
+  /** Returns the ids of all its processes. */
   pids(): number[];
   stop(): Promise<void>;
 }
@@ -68,14 +68,14 @@ export interface ProgramOptions {
   readonly checkout: string;
   readonly index: string;
   readonly tls?: TlsFiles | undefined;
-  /** Without it the index is read as it is asked for. */
+  /** Whether the index is read into memory at the start; otherwise it is read on demand. */
   readonly warm?: boolean;
-  /** Accounts, with a key each. */
+  /** Number of accounts, each with one key. */
   readonly accounts?: number;
   readonly environment?: NodeJS.ProcessEnv;
 }
 
-/** Makes accounts through the commands, which any version of the program has; many of them through this checkout's ledger. */
+/** Creates accounts. A single one is created with the program's commands, which every version has; several with this checkout's ledger code. */
 async function createAccounts(place: Installation, { checkout, accounts = 1 }: ProgramOptions): Promise<string[]> {
   if (accounts === 1) {
     const account = (...args: string[]): { key: string } =>
@@ -99,10 +99,10 @@ async function createAccounts(place: Installation, { checkout, accounts = 1 }: P
   return keys;
 }
 
-/** `pagegate serve` with one worker, as an operator starts it; its ledger writer and its primary process count, too. */
+/** Starts `pagegate serve` with one worker, as an operator does. Its ledger writer and its primary process are measured, too. */
 export async function startProgram(options: ProgramOptions): Promise<ComparedServer> {
   const { name, checkout, index, tls, warm = true, environment } = options;
-  // The bench asks from one address: it is exempt from the burst limit, as a gateway for many agents is.
+  // All requests of the bench come from one address, so it is exempt from the burst limit, like a gateway for many agents.
   const place = createInstallation({ config: { burst: { exempt: ['127.0.0.1'] } }, dataset: DATASET_ID });
   leaveNothing(place.root);
   const keys = await createAccounts(place, options);
@@ -138,7 +138,7 @@ export async function startProgram(options: ProgramOptions): Promise<ComparedSer
   };
 }
 
-/** The status of one question; undefined while nobody answers. */
+/** Resolves with the status of one lookup; with undefined if no server answers. */
 function statusOf(port: number, key: string, tls: TlsFiles | undefined): Promise<number | undefined> {
   return new Promise((resolve) => {
     const options = { host: '127.0.0.1', port, path: '/api/check?url=example.com', headers: { 'x-api-key': key } };
@@ -165,9 +165,9 @@ async function stopScript(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** The transport alone. */
+/** The bare transport, which answers fixed bytes. */
 export interface FixedSubject extends ComparedServer {
-  /** What it answers from now on. */
+  /** Sets the answer to all further requests. */
   answerWith(answer: FixedAnswer): Promise<void>;
 }
 

@@ -1,9 +1,9 @@
-/** Loaded into the processes of a server with `--import`: SIGUSR2 begins a CPU profile, and ends it into a file of the folder PROFILE_DIR. */
+/** Loaded into the processes of a server with `--import`. SIGUSR2 starts a CPU profile; the next one writes it to a file in PROFILE_DIR. */
 import { writeFileSync } from 'node:fs';
 import { Session } from 'node:inspector';
 import { join } from 'node:path';
 
-/** Between two samples, in microseconds. */
+/** Sampling interval, in microseconds. */
 const INTERVAL_US = 250;
 
 let session: Session | undefined;

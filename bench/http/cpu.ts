@@ -1,7 +1,7 @@
-/** Processor time of a server: of all its processes and their threads, to the nanosecond as the scheduler counts it. */
+/** Processor time of a server, over all its processes and threads, with the scheduler's nanosecond resolution. */
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** Processor time of the threads of some processes so far, in microseconds; a thread that has ended is not counted any more. */
+/** Returns the processor time of the threads of some processes so far, in microseconds. Threads that have ended are not included. */
 export function scheduledCpuUs(pids: readonly number[]): number {
   let ns = 0;
   for (const pid of pids) {

@@ -1,11 +1,11 @@
 /**
- * The limit that the program is measured against: the same transport, which reads nothing of a request and answers the same bytes each time.
- * Started with a port and two PEM files or none; its parent tells the headers and the size of the body, whenever they change.
+ * The upper limit that the program is compared with: the same transport, which reads nothing of a request and always answers the same bytes.
+ * Arguments: port, and two PEM files or none. Its parent sends the headers and the size of the body, each time they change.
  */
 import { loadUws } from '../../src/server/uws.ts';
 
 export interface FixedAnswer {
-  /** Name, value. */
+  /** Pairs of name and value. */
   readonly headers: readonly (readonly [string, string])[];
   readonly bodySize: number;
 }
@@ -16,7 +16,7 @@ let body = Buffer.alloc(0);
 process.on('message', (answer: FixedAnswer) => {
   ({ headers } = answer);
   body = Buffer.from(JSON.stringify({ fixed: '' }).padEnd(answer.bodySize, ' '));
-  // Answers end with a brace.
+  // The load generator recognizes the end of an answer by its closing brace.
   body.write('}', body.length - 1);
   process.send?.('ready');
 });

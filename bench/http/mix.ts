@@ -1,6 +1,6 @@
 /**
- * What the HTTP bench asks. Every URL is another one, so that no cache of a URL or an answer decides; the shares of the kinds are those of
- * {@link MIX}. The pages and the pieces of paths are real: those of the sample drop, which is part of what is served.
+ * The requests of the HTTP bench. All URLs differ, so that no cache of URLs or answers determines the result. {@link MIX} has the shares of the
+ * kinds. Pages and path segments are real: they come from the sample drop, which is part of the served index.
  */
 import { readFileSync } from 'node:fs';
 import { zstdDecompressSync } from 'node:zlib';
@@ -14,30 +14,30 @@ export interface AskedRecord {
   readonly page_types: Readonly<Record<string, string>>;
 }
 
-/** The records of the sample drop that have pages. */
+/** Returns the records of the sample drop that have pages. */
 export function sampleRecords(): AskedRecord[] {
   const lines = zstdDecompressSync(readFileSync(SAMPLE)).toString('utf8').split('\n');
   return lines.filter((line) => line !== '').map((line) => JSON.parse(line) as AskedRecord);
 }
 
-/** Kinds of requests and their shares in percent. */
+/** Kinds of requests, with their shares in percent. */
 export const MIX = {
-  /** A verified page of the sample drop, as it is written there. */
+  /** A verified page of the sample drop, exactly as the drop has it. */
   page: 30,
-  /** A page on a classified domain: a path of real pieces. */
+  /** A page on a classified domain, with a path of real segments. */
   found: 25,
-  /** The same with a query of one to four parameters of its own. */
+  /** Such a page with a query of one to four parameters. */
   query: 15,
-  /** A page on a domain that no record has. */
+  /** A page on an unclassified domain. */
   unknown: 15,
-  /** What a guardrail is there for: a login, an internal address, a secret, an open redirect, a write. */
+  /** A request that should be denied: a login, an internal address, a secret, an open redirect, a write. */
   denied: 10,
   /** A URL of 1 to 2 KB. */
   long: 5,
 } as const;
 type Kind = keyof typeof MIX;
 
-/** Real pieces of paths, and where the domains come from. */
+/** Generates requests from real path segments and the domains of the dataset. */
 class Source {
   readonly #random: Random;
   readonly #records: number;
@@ -55,12 +55,12 @@ class Source {
     this.#segments = reading.flatMap(([, url]) => new URL(url).pathname.split('/')).filter((segment) => segment !== '');
   }
 
-  /** The domain of a record. */
+  /** Returns the domain of a random record. */
   known(): string {
     return this.#dataset.nameOf(this.#random.below(this.#records));
   }
 
-  /** A domain that no record has. */
+  /** Returns a domain that has no record. */
   unknown(): string {
     return this.#dataset.absentNameOf(this.#random.below(this.#records));
   }
@@ -111,13 +111,13 @@ class Source {
     throw new RangeError('The shares of the mix are not 100 in all.');
   }
 
-  /** The method that an agent means to use: in one of ten requests a write. */
+  /** Returns the query parameter with the method: POST in about one of ten requests, otherwise empty. */
   method(kind: Kind): string {
     return this.#random.chance(kind === 'denied' ? 30 : 8) ? '&method=POST' : '';
   }
 }
 
-/** Request targets of the mix, over an index of so many generated records and the sample. */
+/** Returns request targets of the mix, for an index of `records` generated records and the sample. */
 export function mixedTargets(records: number, count: number, seed: number): string[] {
   const source = new Source(records, seed);
   return Array.from({ length: count }, () => {
@@ -126,14 +126,14 @@ export function mixedTargets(records: number, count: number, seed: number): stri
   });
 }
 
-/** Request targets for domains alone, four of five with a record. */
+/** Returns request targets for bare domains. Four of five have a record. */
 export function bareTargets(records: number, count: number, seed: number): string[] {
   const source = new Source(records, seed);
   const random = new Random(seed + 1);
   return Array.from({ length: count }, () => `/api/check?url=${random.chance(80) ? source.known() : source.unknown()}`);
 }
 
-/** As many of the targets, the k-th of the first `hot` in proportion to 1 / k. */
+/** Returns as many targets, drawn from the first `hot` ones with a frequency of the k-th in proportion to 1 / k. */
 export function zipfTargets(targets: readonly string[], hot: number, seed: number): string[] {
   const random = new Random(seed);
   return targets.map(() => targets[Math.floor(hot ** (random.below(2 ** 30) / 2 ** 30)) - 1]!);

@@ -1,7 +1,7 @@
 /**
- * What a team would build instead: node:http, better-sqlite3 with the records as MessagePack, a list of regular expressions over `new URL`,
- * and the quota as one UPDATE a request, with the settings that are usual (WAL, synchronous=NORMAL). The keys, and the records of
- * the sample, lie in a Map, which favors it. Started with a port, the folder of the bench, the number of records, a state folder and a key.
+ * A naive implementation to compare with: node:http, better-sqlite3 with the records as MessagePack, a list of regular expressions over
+ * `new URL`, and the quota as one UPDATE per request, with the usual settings (WAL, synchronous=NORMAL). The keys and the records of the
+ * sample are in a Map, which favors it. Arguments: port, folder of the bench, number of records, state folder, key.
  */
 import { createServer } from 'node:http';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-/** Rounds of a cell of the HTTP bench: the subjects take turns, so that a slow minute of the machine falls on all of them. */
+/** Rounds of a cell of the HTTP bench. The subjects take turns, so that a slow minute of the machine affects all of them. */
 import { mkdtempSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import type { ComparedServer, TlsFiles } from './compared-servers.ts';
 import { scheduledCpuUs } from './cpu.ts';
 import { type LoadSample, sampleOf } from './rows.ts';
 
-/** A subject, and how it is asked. */
+/** A subject together with its load generator. */
 export interface Contender {
   readonly label: string;
   measure(): Promise<LoadSample>;
@@ -17,7 +17,7 @@ export interface Contender {
 
 let folder: string | undefined;
 
-/** Writes request targets where load generators read them; the file goes with the run. */
+/** Writes request targets into a file for the load generators. The file is removed at the end of the run. */
 export function writeTargets(name: string, targets: readonly string[]): string {
   if (folder === undefined) {
     folder = mkdtempSync(join(tmpdir(), 'pagegate-bench-requests-'));
@@ -32,7 +32,7 @@ export function targetOf({ port, keys }: ComparedServer, requestsFile: string, t
   return { port, keys, requestsFile, ...(tls === undefined ? {} : { certificate: tls.certificate }) };
 }
 
-/** Asked by our own generator. */
+/** Measures a subject with our own load generator. */
 export async function measure(
   subject: ComparedServer,
   load: LoadGenerator,
@@ -48,7 +48,7 @@ export async function measure(
   return sampleOf(report, scheduledCpuUs(pids) - beforeUs);
 }
 
-/** The samples of each contender, round by round; each round begins with another one. */
+/** Measures all contenders in turn. Returns the samples of each, by round. Each round begins with a different contender. */
 export async function takeTurns(contenders: readonly Contender[], rounds: number): Promise<LoadSample[][]> {
   const samples: LoadSample[][] = contenders.map(() => []);
   for (let round = 0; round < rounds; round++) {

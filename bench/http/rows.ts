@@ -1,31 +1,31 @@
-/** Rows of the HTTP bench: what is measured of a subject in a round, and the columns that the rounds come to. */
+/** Rows of the HTTP bench: the sample of a subject in one round, and the table columns computed from all rounds. */
 import type { LoadReport } from '../load-generator.ts';
 import { type Cell, median } from '../workload.ts';
 
-/** One subject in one round. */
+/** The measurements of one subject in one round. */
 export interface LoadSample {
   readonly rate: number;
-  /** Processor time of all its processes for each request, in microseconds. */
+  /** Processor time of all its processes per request, in microseconds. */
   readonly cpuUs: number;
   readonly p50Us: number;
   readonly p99Us: number;
 }
 
-/** What is used of a load generator's report, and the processor time that its requests took. */
+/** Creates a sample from a load generator's report and the processor time that the server took. */
 export function sampleOf({ answered, elapsedMs, p50Us, p99Us }: LoadReport, cpuUs: number): LoadSample {
   return { rate: answered / (elapsedMs / 1_000), cpuUs: cpuUs / answered, p50Us, p99Us };
 }
 
-/** A row of the table: all ratios are to the transport in the same round. */
+/** Returns a row of the table. All ratios are relative to the bare transport in the same round. */
 export function rowOf(
   cell: string,
   label: string,
-  own: readonly LoadSample[],
+  samples: readonly LoadSample[],
   fixed: readonly LoadSample[],
 ): Record<string, Cell> {
-  const middle = (pick: (sample: LoadSample) => number): number => median(own.map(pick));
+  const middle = (pick: (sample: LoadSample) => number): number => median(samples.map(pick));
   const tail = ({ p50Us, p99Us }: LoadSample): number => p99Us / p50Us;
-  const ratios = own.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
+  const ratios = samples.map((sample, i) => sample.cpuUs / fixed[i]!.cpuUs);
   const digits = (value: number, count: number): number => Number(value.toFixed(count));
   return {
     cell,
@@ -37,11 +37,11 @@ export function rowOf(
     'CPU ÷ transport': digits(median(ratios), 2),
     least: digits(Math.min(...ratios), 2),
     most: digits(Math.max(...ratios), 2),
-    'own µs': digits(median(own.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
+    'own µs': digits(median(samples.map((sample, i) => sample.cpuUs - fixed[i]!.cpuUs)), 1),
     'rate /s': Math.round(middle(({ rate }) => rate)),
-    'rate ÷ transport': digits(median(own.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
+    'rate ÷ transport': digits(median(samples.map((sample, i) => sample.rate / fixed[i]!.rate)), 2),
     'p50 µs': middle(({ p50Us }) => p50Us),
     'p99 µs': middle(({ p99Us }) => p99Us),
-    'p99/p50 ÷ transport': digits(median(own.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
+    'p99/p50 ÷ transport': digits(median(samples.map((sample, i) => tail(sample) / tail(fixed[i]!))), 2),
   };
 }

@@ -1,14 +1,14 @@
-/** The steps of a request, in their order, and which functions of the program belong to which. */
+/** The steps of a request in order, with the functions of the program that belong to each. */
 
 interface Step {
   readonly name: string;
-  /** Files and folders of `src/`, each with all that is in it. */
+  /** Files and folders of `src/`. A folder includes everything in it. */
   readonly places: readonly string[];
-  /** Functions by name, wherever they are. */
+  /** Names of functions in any file. */
   readonly functions?: readonly string[];
 }
 
-/** A function belongs to the first step that names it, its file or a folder above; calls of the transport follow. */
+/** A function belongs to the first step that lists its name, its file or a folder above it. */
 export const STEPS: readonly Step[] = [
   {
     name: 'headers and client',
@@ -37,7 +37,7 @@ export const STEPS: readonly Step[] = [
   { name: 'the handler itself', places: ['server/'] },
 ];
 
-/** The step of a function; undefined where it belongs to none. `url` is that of its file. */
+/** Returns the step of a function; undefined if it belongs to none. `url` is the URL of its file. */
 export function stepOfFunction(url: string, name: string): string | undefined {
   return STEPS.find(
     ({ places, functions = [] }) =>

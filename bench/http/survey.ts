@@ -1,13 +1,13 @@
-/** What a subject of the HTTP bench answers, looked at before it is measured. */
+/** Inspects the answers of a subject of the HTTP bench before it is measured. */
 import { get } from 'node:http';
 import { get as getTls } from 'node:https';
 import type { ComparedServer, TlsFiles } from './compared-servers.ts';
 import type { FixedAnswer } from './fixed.ts';
 
-/** What a subject answers to the first of some requests. */
+/** A summary of a subject's answers to sample requests. */
 export interface Survey {
   readonly answer: FixedAnswer;
-  /** Shares in percent. */
+  /** Share of requests with a record, in percent. Those in `verdicts` are in percent, too. */
   readonly found: number;
   readonly verdicts: Readonly<Record<string, number>>;
 }
@@ -15,14 +15,14 @@ export interface Survey {
 const SURVEYED = 2_000;
 const TRANSPORTS_OWN = new Set(['content-length', 'date', 'uwebsockets', 'connection', 'keep-alive']);
 
-/** Asks requests one after the other, and says how long the answers are, what headers they have, and what they say. */
+/** Sends the requests one after the other. Returns the size and headers of the answers, and the shares of their contents. */
 export async function survey(subject: ComparedServer, targets: readonly string[], tls?: TlsFiles): Promise<Survey> {
   let headers: FixedAnswer['headers'] = [];
   let bytes = 0;
   let found = 0;
   const verdicts: Record<string, number> = {};
-  const asked = targets.slice(0, SURVEYED);
-  for (const target of asked) {
+  const sampled = targets.slice(0, SURVEYED);
+  for (const target of sampled) {
     const { body, rawHeaders } = await askOnce(subject, target, tls);
     headers = rawHeaders.filter(([name]) => !TRANSPORTS_OWN.has(name.toLowerCase()));
     bytes += Buffer.byteLength(body);
@@ -30,9 +30,9 @@ export async function survey(subject: ComparedServer, targets: readonly string[]
     if (answer.found) found += 1;
     verdicts[answer.verdict] = (verdicts[answer.verdict] ?? 0) + 1;
   }
-  const percent = (count: number): number => Math.round((100 * count) / asked.length);
+  const percent = (count: number): number => Math.round((100 * count) / sampled.length);
   return {
-    answer: { headers, bodySize: Math.round(bytes / asked.length) },
+    answer: { headers, bodySize: Math.round(bytes / sampled.length) },
     found: percent(found),
     verdicts: Object.fromEntries(Object.entries(verdicts).map(([verdict, count]) => [verdict, percent(count)])),
   };

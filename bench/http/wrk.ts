@@ -1,4 +1,4 @@
-/** Debian's `wrk` beside our own load generator: another program, in C, that must come to the same figures. */
+/** Debian's `wrk`, a check of our own load generator: an independent program, in C, that must measure the same figures. */
 import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -8,7 +8,7 @@ import type { LoadReport, LoadTarget } from '../load-generator.ts';
 const SCRIPT = fileURLToPath(new URL('./wrk.lua', import.meta.url));
 const run = promisify(execFile);
 
-/** Whether it can be called; where it is missing and may be installed, it is installed. */
+/** Whether `wrk` is available. If it is missing and may be installed, installs it. */
 export function hasWrk(log: (line: string) => void): boolean {
   if (spawnSync('wrk', ['-v']).error === undefined) return true;
   try {
@@ -20,7 +20,7 @@ export function hasWrk(log: (line: string) => void): boolean {
   }
 }
 
-/** One run of one thread, pinned like our generator. */
+/** Runs `wrk` once with one thread, pinned like our generator. */
 export async function runWrk(
   prefix: readonly string[],
   target: LoadTarget,

@@ -1,4 +1,4 @@
-/** The designs that metering is compared with: none at all, and the obvious one. */
+/** The meters that the program's metering is compared with: no metering, and one transaction per request. */
 import { cycleAt } from '../../src/ledger/cycle.ts';
 import { type ChargeOutcome, Meter } from '../../src/ledger/meter.ts';
 import { type Account, planIn } from '../../src/ledger/quota.ts';
@@ -6,7 +6,7 @@ import { openDatabase } from '../../src/ledger/store/database.ts';
 import type { Database } from '../../src/platform/sqlite.ts';
 
 export const MODES = ['off', 'charged', 'request'] as const;
-/** off: nothing is charged. charged: as the program does it. request: one transaction for each request, in the worker. */
+/** off: nothing is charged. charged: the program's metering. request: one transaction per request, in the worker. */
 export type Mode = (typeof MODES)[number];
 
 class OffMeter extends Meter {
@@ -15,7 +15,7 @@ class OffMeter extends Meter {
   }
 }
 
-/** Charges in SQLite, in the worker itself, with its event loop waiting. */
+/** Charges in SQLite, synchronously in the worker. */
 class DirectMeter extends Meter {
   readonly #database: Database;
 
@@ -42,7 +42,7 @@ class DirectMeter extends Meter {
   }
 }
 
-/** The meter of a mode; the ledger writer must run. */
+/** Opens the meter of a mode. The ledger writer must be running. */
 export function openBenchMeter(mode: Mode, file: string): Meter {
   if (mode === 'off') return new OffMeter({ file });
   return mode === 'request' ? new DirectMeter(file) : new Meter({ file });

@@ -1,10 +1,10 @@
-/** One worker of the real server with the meter of a mode; started by the bench with a port, a mode and a configuration file. */
+/** One worker of the real server with the meter of a mode. Arguments: port, mode, configuration file. */
 import { ConnectionCount } from '../../src/server/process/connections.ts';
 import { Listener } from '../../src/server/process/listener.ts';
 import { openBenchHandler } from '../handler.ts';
 import type { Mode } from './meters.ts';
 
-// Heard from the first moment: a bench that ends while the server starts would leave it behind.
+// Registered first: otherwise a bench that ends while the server starts would leave it running.
 process.on('disconnect', () => process.exit(0));
 const [port, mode, configFile] = process.argv.slice(2) as [string, Mode, string];
 const connections = new ConnectionCount({ most: 10_000 });

@@ -1,5 +1,5 @@
 /**
- * A trial: lookups in an index of which nothing is in memory. Arguments: records, index file, random or normal (the advice), count.
+ * A trial: lookups in an index that is not in the page cache. Arguments: records, index file, random or normal (the advice), count.
  * Prints one JSON document.
  */
 import { readFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** A trial: lookups in one store, in a process of its own. Arguments: subject, records, folder, seed. Prints one JSON document. */
+/** A trial: lookups in one store. Arguments: subject, records, folder, seed. Prints one JSON document. */
 import { copyFileSync, openSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { NO_RECORD, openIndex } from '../../src/index/read.ts';
@@ -8,24 +8,24 @@ import { datasetOf } from '../data.ts';
 import { renderPacked } from '../packed-records.ts';
 import { openPeer, type PeerName } from '../peers.ts';
 
-/** Keys of one round; each round has its own keys, so that none finds in a cache what an earlier one brought there. */
+/** Number of keys in one round. Each round has different keys, so that none profits from what an earlier round has cached. */
 const KEYS = 50_000;
-/** Keys of the first round, which is not counted: in it the code is compiled. */
+/** Number of keys in the first round, which is a warm-up for the compiler and does not count. */
 const FIRST_KEYS = 10_000;
 const HOT_KEYS = 1000;
 const ROUNDS = 2;
 
-/** Nanoseconds for each key of one round. */
+/** Nanoseconds per key in one round. */
 export interface LookupTimes {
   readonly hitNs: number;
   readonly missNs: number;
   readonly hotNs: number;
   readonly answerNs: number;
-  /** One dependent read of the same mapping; null for peers, which have none of ours. */
+  /** Time of one dependent read in a mapping like the index's; null for peers, which do not use our mapping. */
   readonly readNs: number | null;
 }
 
-/** What is timed: each takes a key and returns something that depends on the answer. */
+/** The timed functions. Each takes a key and returns a number that depends on the answer. */
 interface Subject {
   find(key: string): number;
   answer(key: string): number;
@@ -45,7 +45,7 @@ async function subjectOf(name: string, records: number, dir: string): Promise<Su
   };
 }
 
-/** A file that was just written is in the page cache in small pages, whatever the original was read in. */
+/** Copies a file. A file just written is in the page cache in small pages, whatever page size the original was read with. */
 function copyOf(path: string): string {
   const copy = `${path}.copy`;
   rmSync(copy, { force: true });
@@ -70,8 +70,8 @@ async function pagegateSubject(path: string, isWarmed: boolean): Promise<Subject
 }
 
 /**
- * Reads of words at places that depend on the word before: what memory alone costs. All pages are mapped before, in the size that those of the
- * index have: without that most of the first reads would be page faults.
+ * Reads words at offsets that depend on the previous word, to measure the cost of memory access alone. All pages are mapped before, with the page
+ * size of the index: otherwise most of the first reads would be page faults.
  */
 function dependentReads(path: string, sizeBytes: number, isHuge: boolean): (count: number) => number {
   const mapping = mapFile(openSync(path, 'r'), sizeBytes);
@@ -82,9 +82,9 @@ function dependentReads(path: string, sizeBytes: number, isHuge: boolean): (coun
   // Kernels before 5.14 do not know this advice. The sum is used, or the compiler would leave the reads out.
   let sum = 0;
   for (let i = 0; i < length; i += PAGE_SIZE_BYTES / 4) sum = (sum + words[i]!) | 0;
-  // Goes on where it stopped, so that no round reads what a round before did. The places are a generator's of full period: were the next
-  // state made of the word, they would soon go round in a circle that a cache holds. One bit of the word moves the place by nothing that
-  // counts, and makes the read wait for the one before.
+  // Each call continues where the last one stopped, so that no round repeats the reads of an earlier one. The offsets come from a generator with
+  // full period: if the next state were computed from the word, it would soon enter a cycle small enough for a cache. One bit of the word is
+  // added to the offset, which hardly changes it but makes each read wait for the previous one.
   let state = sum | 1;
   let word = 0;
   return (count) => {
@@ -102,9 +102,9 @@ function timeReads(read: (count: number) => number, count: number): number {
   return ((performance.now() - started) / count) * 1e6;
 }
 
-/** Nanoseconds for each key. */
+/** Returns the nanoseconds per key. */
 function time(keys: readonly string[], task: (key: string) => number, expected: number | undefined): number {
-  // A name that was put together of pieces becomes one text when it is first read: not what is timed here.
+  // A concatenated string is flattened when it is first read. This must not be timed.
   let characters = 0;
   for (const key of keys) characters += key.charCodeAt(key.length - 1);
   if (characters === 0) throw new Error('no keys');
@@ -125,12 +125,12 @@ const keysOfRounds = [FIRST_KEYS, ...Array.from({ length: ROUNDS }, () => KEYS)]
   const names = (): string[] => Array.from({ length }, () => dataset.nameOf(random.below(records)));
   const hits = names();
   const misses = Array.from({ length }, () => dataset.absentNameOf(random.below(records)));
-  // A Zipf-like hot set: key k is asked for in proportion to 1 / k.
+  // A Zipf-like hot set: the frequency of key k is in proportion to 1 / k.
   const hot = Array.from({ length }, () => hits[Math.floor(HOT_KEYS ** (random.below(2 ** 30) / 2 ** 30)) - 1]!);
   return { hits, misses, hot, answered: names() };
 });
 const subject = await subjectOf(name, records, dir);
-// Every page that will be read is mapped once this is done, whatever the store; too many for the caches of the processor to keep.
+// This maps every page that will be read, for any store. They are too many to stay in the caches of the processor.
 for (const { hits, misses, answered } of keysOfRounds)
   for (const key of [...hits, ...misses, ...answered]) subject.find(key);
 const rounds = keysOfRounds.map(

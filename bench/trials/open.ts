@@ -1,4 +1,4 @@
-/** A trial: from the start of opening an index to its first answer. Arguments: index file, a key. Prints one JSON document. */
+/** A trial: the time to open an index and get the first answer. Arguments: index file, a key. Prints one JSON document. */
 import { openIndex } from '../../src/index/read.ts';
 
 const [path = '', key = ''] = process.argv.slice(2);

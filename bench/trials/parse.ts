@@ -1,4 +1,4 @@
-/** A trial: JSON.parse of every line of some files, on one core, and nothing else. Arguments: files. Prints one JSON document. */
+/** A trial: only JSON.parse of every line of some files, on one core. Arguments: files. Prints one JSON document. */
 import { forEachLine } from '../drop-lines.ts';
 
 const started = performance.now();

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- build [--records N] [--beside CHECKOUT]`: a drop becomes an index; beside it JSON.parse alone, and peers that write as many
- * records. With `--beside` another checkout builds in the same rounds.
+ * `npm run bench -- build [--records N] [--beside CHECKOUT]`: builds an index from a drop, compared with JSON.parse alone and with peers that write
+ * as many records. With `--beside`, another checkout builds in the same rounds.
  */
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
@@ -12,16 +12,16 @@ import { readIntoPageCache } from '../page-cache.ts';
 import { ensurePeers, loadSeconds, type PeerName } from '../peers.ts';
 import { type BenchOptions, type BenchReport, type Cell, median, type Workload } from '../workload.ts';
 
-/** Share of the lines that is made bad or a duplicate. */
+/** Share of the lines that are made invalid or duplicates. */
 const DIRT = 0.01;
-/** Smaller sizes that stand beside the one asked for: does the cost of a record grow? */
+/** Smaller sizes that are measured in addition, to show whether the cost per record grows. */
 const SIZES = [1_000_000, 5_000_000];
-/** Up to here everything is run three times, interleaved, and the middle one counts. */
+/** Up to this size, everything is run three times, interleaved, and the median counts. */
 const REPEATED_MAX_RECORDS = 1_000_000;
 const ROUNDS = 3;
-/** Peers are asked up to here. */
+/** Peers are measured up to this size. */
 const PEERS_MAX_RECORDS = 5_000_000;
-/** JSON.parse alone reads all parts up to here, and a quarter of them above. */
+/** Up to this size, JSON.parse alone reads all parts; above it, a quarter of them. */
 const PARSED_WHOLE_MAX_RECORDS = 5_000_000;
 const LOADED_PEERS: readonly PeerName[] = ['lmdb', 'sqlite'];
 
@@ -32,7 +32,7 @@ interface Parsed {
   readonly bytes: number;
 }
 
-/** The middle of several values, by what `of` says. */
+/** Returns the item whose value by `of` is the median. */
 const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
   const value = median(items.map(of));
   return items.find((item) => of(item) === value)!;
@@ -41,14 +41,14 @@ const middle = <T>(items: readonly T[], of: (item: T) => number): T => {
 interface Measured {
   readonly records: number;
   readonly built: BuildFacts;
-  /** By the other checkout, where one is named. */
+  /** Result of the other checkout, if one is given. */
   readonly besideBuilt: BuildFacts | undefined;
-  /** Of the whole input. */
+  /** JSON.parse of the whole input. */
   readonly parseSeconds: number;
   readonly parseCpuSeconds: number;
 }
 
-/** As users start it: with what it has compiled before. */
+/** Runs the build as users start it, with the compile cache of earlier runs. */
 function buildWith(checkout: string, args: readonly string[]): BuildFacts {
   return buildFactsOf(execFileSync(join(checkout, 'src/pagegate'), args, { encoding: 'utf8' }));
 }
@@ -64,7 +64,7 @@ function measure(options: BenchOptions, records: number): Measured {
   const args = ['build', drop, '--out', out, '--no-rejects', '--json'];
   for (let round = 0; round < (records > REPEATED_MAX_RECORDS ? 1 : ROUNDS); round++) {
     const begin = (what: string): void => {
-      // A build leaves nothing of the drop in the cache. A drop that does not fit into it is read from the disk by all.
+      // A build leaves nothing of the drop in the page cache. If a drop does not fit into the cache, every subject reads it from disk.
       if (records <= PARSED_WHOLE_MAX_RECORDS) readIntoPageCache(all);
       options.log(`${records.toLocaleString('en-US')} records, round ${round + 1}: ${what}`);
     };
@@ -72,7 +72,7 @@ function measure(options: BenchOptions, records: number): Measured {
     parses.push(trial<Parsed>('parse', parsed));
     begin('build');
     builds.push(buildWith(CHECKOUT, args));
-    // An index of another format is not one that a build replaces.
+    // A build does not replace an index of another format.
     rmSync(out, { force: true });
     if (options.beside === undefined) continue;
     begin(`build of ${options.beside}`);
@@ -125,7 +125,7 @@ function rowsOf({ records, built, besideBuilt, parseSeconds, parseCpuSeconds }: 
   ];
 }
 
-/** Peers that write the clean records of the same number, parsed, packed and put in order for them beforehand. */
+/** Measures peers that write the same number of valid records, which are parsed, packed and sorted for them beforehand. */
 async function loadPeers(
   { dir, log }: BenchOptions,
   { records, parseSeconds }: Measured,

@@ -1,4 +1,4 @@
-/** `npm run bench -- cold`: lookups after the page cache forgot the file, with and without the advice that reads are random. */
+/** `npm run bench -- cold`: lookups after the file was dropped from the page cache, with and without the advice that reads are random. */
 import { ensureIndex, trial } from '../data.ts';
 import { dropFromPageCache } from '../page-cache.ts';
 import type { BenchOptions, BenchReport, Workload } from '../workload.ts';

@@ -1,6 +1,6 @@
 /**
  * `npm run bench -- console`: how long each page takes with 400 days of usage and a million logged decisions, when the first lines of a filter
- * come, what a page loads, and what 200 sessions that poll cost the lookups.
+ * appear, what a page loads, and how much 200 polling sessions slow down lookups.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -49,7 +49,7 @@ interface Row extends Readonly<Record<string, Cell>> {
   readonly value: number;
   readonly unit: string;
   readonly limit: number | null;
-  /** Above 1 it is missed. */
+  /** The value divided by its limit; above 1, the limit is exceeded. */
   readonly 'of limit': number | null;
 }
 
@@ -58,7 +58,7 @@ function row(what: string, value: number, unit: string, limit: number | null = n
   return { what, value: short(value), unit, limit, 'of limit': limit === null ? null : short(value / limit) };
 }
 
-/** Turns the console on; returns its address. */
+/** Turns the console on. Returns its URL. */
 async function enableConsole(configFile: string): Promise<string> {
   const port = await freePort();
   const config = JSON.parse(readFileSync(configFile, 'utf8')) as object;
@@ -67,9 +67,9 @@ async function enableConsole(configFile: string): Promise<string> {
 }
 
 interface SearchTimes {
-  /** Until the page says how far the search is, or shows a line. */
+  /** Time until the page shows the progress of the search or a line. */
   readonly wordMs: number;
-  /** Until the first decision. */
+  /** Time until the page shows the first decision. */
   readonly lineMs: number;
   readonly allMs: number;
 }
@@ -98,7 +98,7 @@ async function pageRows(url: string, cookie: string, log: (line: string) => void
     }
     rows.push(row(`page /${path}`, median(samples), 'ms', PAGE_MS));
   }
-  // Nothing is kept yet, and no code is compiled: what the first reader after a start waits for.
+  // Nothing is cached yet, and no code is compiled: this is the wait of the first user after a start.
   rows.push(row('the slowest first visit of a page', Math.max(...firsts), 'ms'));
   return rows;
 }
@@ -216,7 +216,7 @@ const NOTES = [
   'Processor time is that of the one worker, a request. A round is without, with, and without sessions; the noise compares its two ends. Each session asks as often as its page renews itself.',
 ];
 
-/** What `bench/run.ts` looks for. */
+/** The export that `bench/run.ts` loads. */
 export const workload: Workload = {
   name: 'console',
   description: 'pages, filters and assets of the console, and what 200 polling sessions cost the lookups',

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- damage`: how often damage to an index changes an answer and no lookup sees it. Lookups alone are asked; `verify` compares
- * checksums of 64 bits, and sees all of it.
+ * `npm run bench -- damage`: how often corruption of an index changes an answer without being detected by the lookup. Only lookups are tested;
+ * `verify` compares 64-bit checksums and detects all of it.
  */
 import { readFileSync } from 'node:fs';
 import { PagegateError } from '../../src/errors.ts';
@@ -10,45 +10,45 @@ import { Random } from '../../tools/random.ts';
 import { ensureDrop, ensureIndex, node } from '../data.ts';
 import type { BenchOptions, BenchReport, Workload } from '../workload.ts';
 
-/** A small index is damaged as a large one is. */
+/** A small index is enough: damage has the same effects as in a large one. */
 const RECORDS_MAX = 100_000;
 const TRIES = 50_000;
-/** Of damage that touches hundreds of records. */
+/** Tries for damage that affects hundreds of records. */
 const PAGE_TRIES = 2_000;
 const PAGE_SIZE_BYTES = 4096;
 
-/** Bytes of the file: [start, end). */
+/** A range of bytes in the file: [start, end). */
 interface Range {
   readonly start: number;
   readonly end: number;
 }
 
-/** Changes the bytes; returns which, each range within one section. */
+/** Changes bytes of the file. Returns the changed ranges, each within one section. */
 type Damage = (file: Uint8Array, random: Random) => Range[];
 
-/** What became of the tries. */
+/** Counts of the outcomes. */
 interface Outcome {
   harmless: number;
   seen: number;
   unseen: number;
 }
 
-/** A record of the index, and where in the file it lies. */
+/** A record of the index with its position in the file. */
 interface Located extends Range {
   readonly domain: string;
   readonly bucket: number;
 }
 
-/** An index in memory that is damaged and looked into. */
+/** An index in memory that is damaged and then queried. */
 class Patient {
   readonly file: Uint8Array;
   readonly directory: Range;
   readonly payload: Range;
   readonly #index: Index;
-  /** In the order of the file. */
+  /** All records, in the order of the file. */
   readonly #records: Located[] = [];
   readonly #byBucket: Located[][] = [];
-  /** Records that have another one of their size, by size. */
+  /** Groups of records of the same size, with at least two each. */
   readonly #sameSize: readonly (readonly Located[])[];
   readonly #bucketSizeBytes: number;
   readonly #expected = new Map<string, string>();
@@ -80,11 +80,11 @@ class Patient {
     this.#sameSize = [...bySize.values()].filter(({ length }) => length > 1);
   }
 
-  /** Damages it, asks for every key whose bucket or record may have changed, and heals it. */
+  /** Damages the index, looks up every key whose bucket or record may have changed, and repairs the index from `healthy`. */
   try(damage: Damage, random: Random, outcome: Outcome, healthy: Uint8Array): void {
     const ranges = damage(this.file, random);
     const buckets = new Set(ranges.flatMap((range) => this.#bucketsOf(range)));
-    // A record is parsed once in a row: another one first.
+    // If the same record is looked up twice in a row, it is parsed only once. So another one is looked up first.
     const sentinel = (Math.min(...buckets) + this.#byBucket.length - 3) % this.#byBucket.length;
     for (const { domain } of this.#byBucket[sentinel]!) this.#result(domain);
     const results = [...buckets].flatMap((bucket) => this.#byBucket[bucket]!.map(({ domain }) => this.#result(domain)));
@@ -104,7 +104,7 @@ class Patient {
     return Array.from({ length: bucketAt(end - 1) - first + 1 }, (_, i) => first + i);
   }
 
-  /** The record that ends after an offset. */
+  /** Returns the number of the first record that ends after an offset. */
   #recordAt(offset: number): number {
     let low = 0;
     let high = this.#records.length - 1;
@@ -132,7 +132,7 @@ class Patient {
     }
   }
 
-  /** Two records of the same size, exchanged. */
+  /** Exchanges two records of the same size. */
   exchange: Damage = (file, random) => {
     const alike = random.pick(this.#sameSize);
     const a = random.pick(alike);
@@ -145,7 +145,7 @@ class Patient {
   };
 }
 
-/** A place for so many bytes in a range. */
+/** Returns a random position for `size` bytes in a range. */
 function place({ start, end }: Range, size: number, random: Random): Range {
   const at = start + random.below(end - start - size);
   return { start: at, end: at + size };
@@ -167,7 +167,7 @@ const zeros =
     return [range];
   };
 
-/** A page as it lies in another file, or in another place of the same one. */
+/** Replaces a page by one of another file, or by one from another position. */
 const page =
   (section: Range, from: Uint8Array, isMoved: boolean): Damage =>
   (file, random) => {
@@ -177,7 +177,7 @@ const page =
     return [range];
   };
 
-/** The index of the same records but for a hundredth of them: a revision later. */
+/** Returns an index of the same records except a hundredth of them, like one of a later revision. */
 function ensureRevision(options: BenchOptions): Uint8Array {
   const drop = ensureDrop(options, 0.01);
   const path = `${drop}.pgx`;
@@ -189,7 +189,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
   const path = ensureIndex(options);
   const patient = new Patient(path);
   const healthy = patient.file.slice();
-  // Errors come by the million here, and nobody reads where they come from.
+  // Millions of errors are created here, and their stack traces are not used.
   Error.stackTraceLimit = 0;
   const later = ensureRevision(options);
   const { directory, payload } = patient;

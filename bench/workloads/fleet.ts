@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- fleet`: three nodes that share a ledger in PostgreSQL beside three servers with ledgers of their own, in turn; and the
- * same nodes with a round trip of 50 ms to the database. PostgreSQL of Debian runs on the same machine.
+ * `npm run bench -- fleet`: three nodes that share a ledger in PostgreSQL, compared in turn with three servers that have their own ledgers; and
+ * the same nodes with a round trip of 50 ms to the database. Debian's PostgreSQL runs on the same machine.
  */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,11 +15,11 @@ import { type BenchOptions, type BenchReport, median, type Workload } from '../w
 
 const ROUNDS = 9;
 const ROUND_MS = 2_000;
-/** Until the rates that blocks are measured by are the rates of the load. */
+/** Time until the measured rates, which determine the size of blocks, match the load. */
 const WARM_UP_MS = 10_000;
 const CONNECTIONS = 8;
 const LIMIT = 1_000_000_000_000;
-/** Each way. */
+/** Delay in each direction. */
 const FAR_MS = 25;
 
 interface Sample {
@@ -28,7 +28,7 @@ interface Sample {
   readonly p99Us: number;
 }
 
-/** Three servers, with a load generator each. */
+/** Three servers, each with a load generator. */
 class Trio {
   readonly #generators = [new LoadGenerator(), new LoadGenerator(), new LoadGenerator()];
   readonly #targets: readonly LoadTarget[];
@@ -111,7 +111,7 @@ async function measureAll(log: (line: string) => void): Promise<{ measured: Meas
       log(`round ${round + 1} of ${ROUNDS}`);
       for (const [i, { trio, delayMs }] of subjects.entries()) {
         setDelay(delayMs);
-        // A load that begins is no steady state: blocks follow the rate within seconds.
+        // When a load begins, the state is not steady yet: it takes seconds until blocks match the rate.
         if (trio === fleet) await trio.measure(ROUND_MS);
         const before = await waitedOf(real.nodes);
         measured[i]!.samples.push(await trio.measure(ROUND_MS));

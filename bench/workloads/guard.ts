@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- guard`: what a guarded fetch takes above the same fetch unguarded, one request at a time, with a real pagegate and a
- * site on loopback, each in a process of its own. Modes are interleaved, so that a slow minute of the machine falls on all of them.
+ * `npm run bench -- guard`: how much longer a guarded fetch takes than an unguarded one, one request at a time. pagegate and the site run on
+ * loopback, each as a process. Modes are interleaved, so that a slow minute of the machine affects all of them.
  */
 import { execFile, fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,10 +22,10 @@ const REQUESTS = 400;
 const HOST = domainOf(7);
 
 type Fetch = typeof fetch;
-/** Makes the request of a number. */
+/** Makes request number `n`. */
 type Mode = (n: number) => Promise<unknown>;
 
-/** Microseconds of a request: on the clock, and of this process. */
+/** Microseconds per request: wall time, and processor time of this process. */
 interface Sample {
   readonly us: number;
   readonly cpuUs: number;
@@ -39,24 +39,24 @@ async function sampleOf(mode: Mode, from: number): Promise<Sample> {
   return { us: ((performance.now() - startedMs) * 1_000) / REQUESTS, cpuUs: (user + system) / REQUESTS };
 }
 
-/** Samples by mode, one a round. Numbers go on from round to round, so that a mode without a cache asks about each for the first time. */
+/** Returns samples by mode, one per round. Request numbers continue from round to round, so that no URL is looked up twice without a cache. */
 async function measure(modes: Readonly<Record<string, Mode>>): Promise<Map<string, readonly Sample[]>> {
   const samples = new Map(Object.keys(modes).map((name) => [name, [] as Sample[]]));
   for (let round = 0; round <= ROUNDS; round++) {
     for (const [name, mode] of Object.entries(modes)) {
       const sample = await sampleOf(mode, round * REQUESTS);
-      // The first round warms up.
+      // The first round is a warm-up.
       if (round > 0) samples.get(name)!.push(sample);
     }
   }
   return samples;
 }
 
-/** A row of the table: medians, and what they are above the bare fetch of the same round. */
-function rowOf(mode: string, own: readonly Sample[], bare: readonly Sample[] | undefined) {
-  const of = (pick: (sample: Sample) => number): number => Number(median(own.map(pick)).toFixed(1));
+/** Returns a row of the table: medians, and their difference to the bare fetch of the same round. */
+function rowOf(mode: string, samples: readonly Sample[], bare: readonly Sample[] | undefined) {
+  const of = (pick: (sample: Sample) => number): number => Number(median(samples.map(pick)).toFixed(1));
   const above = (pick: (sample: Sample) => number): number | null =>
-    bare === undefined ? null : Number(median(own.map((sample, i) => pick(sample) - pick(bare[i]!))).toFixed(1));
+    bare === undefined ? null : Number(median(samples.map((sample, i) => pick(sample) - pick(bare[i]!))).toFixed(1));
   const us = (sample: Sample): number => sample.us;
   const cpuUs = (sample: Sample): number => sample.cpuUs;
   return { mode, us: of(us), aboveUs: above(us), cpuUs: of(cpuUs), cpuAboveUs: above(cpuUs) };
@@ -94,7 +94,7 @@ async function run({ log }: { readonly log: (line: string) => void }): Promise<B
       'check, verdict asked for': (n) => asking.enforce(at(n)),
     });
     const bare = samples.get('fetch')!;
-    const rows = [...samples].map(([mode, own]) => rowOf(mode, own, /fetch/i.test(mode) ? bare : undefined));
+    const rows = [...samples].map(([mode, taken]) => rowOf(mode, taken, /fetch/i.test(mode) ? bare : undefined));
     return { rows, notes: NOTES };
   } finally {
     for (const agent of [plain, ...agents]) await agent.destroy();
@@ -110,7 +110,7 @@ const NOTES = [
   'Above is the median of the differences to the bare fetch in the same round. CPU is that of this process alone, which busy neighbors change less.',
 ];
 
-/** The site's port, beside those of the web; returns the policy's file. */
+/** Writes a policy that permits the site's port besides 80 and 443. Returns its file. */
 function allowPort(configFile: string, port: number): string {
   const file = join(dirname(configFile), 'policy.json');
   const policy = { format: 'pagegate-policy/1', override: { rules: { port: { allowed: [80, 443, port] } } } };

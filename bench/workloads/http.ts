@@ -1,9 +1,9 @@
 /**
- * `npm run bench -- http [--records N] [--beside CHECKOUT]`: the program as it is served, beside the same transport that answers fixed bytes of
- * the same size with the same headers, and beside what one would write instead. One base cell, and each dimension varied alone.
+ * `npm run bench -- http [--records N] [--beside CHECKOUT]`: the real server, compared with the bare transport that answers fixed bytes of the
+ * same size with the same headers, and with a naive implementation. There is one base cell; each other cell varies one dimension.
  *
- * What counts is the processor time of all processes of a server for each request, as a ratio within a round: it depends neither on the load
- * generator nor on who else uses the machine. With `--beside` another checkout is measured in the same rounds.
+ * The main result is the processor time of all processes of a server per request, as a ratio within a round: it depends neither on the load
+ * generator nor on other programs on the machine. With `--beside`, another checkout is measured in the same rounds.
  */
 import { openIndex } from '../../src/index/read.ts';
 import { CHECKOUT, ensureServedIndex } from '../data.ts';
@@ -33,9 +33,9 @@ import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 
 const ROUNDS = 5;
 const ROUND: LoadLength = { requests: 40_000, durationMs: 4_000, staysAwake: true };
-/** Until the code of a server is compiled as well as it will ever be. */
+/** Requests until the code of a server is fully optimized by the compiler. */
 const WARM_UP: LoadLength = { requests: 150_000, durationMs: 60_000 };
-/** The same for a server that has been measured in another cell. */
+/** Warm-up of a server that was already measured in another cell. */
 const WARM_UP_AGAIN: LoadLength = { requests: 30_000, durationMs: 10_000 };
 const WRK_SECONDS = 2;
 const CONNECTIONS = 64;
@@ -43,7 +43,7 @@ const REQUESTS = 40_000;
 const HOT_REQUESTS = 1_000;
 const ACCOUNTS = 1_000;
 const COLD: LoadLength = { requests: 20_000, durationMs: 4_000, staysAwake: true };
-/** From this size on, the base cell alone. */
+/** From this size on, only the base cell is measured. */
 const LARGE = 40_000_000;
 const SMALL = 1_000_000;
 
@@ -59,7 +59,7 @@ interface CellPlan {
   readonly connections?: number;
 }
 
-/** The checkouts that are measured: this one, and another where one is named. */
+/** Returns the checkouts to measure: this one, and another if one is given. */
 function checkoutsOf({ beside }: BenchOptions): { readonly name: string; readonly checkout: string }[] {
   const own = { name: OWN, checkout: CHECKOUT };
   return beside === undefined ? [own] : [own, { name: `${OWN} of ${beside}`, checkout: beside }];
@@ -88,7 +88,7 @@ class HttpBench {
     return this.#load.stop();
   }
 
-  /** Measures subjects in turn; `fixed` answers as the first of them does. */
+  /** Measures the subjects in turn. `fixed` is set to answer like the first of them. */
   async cell(
     { name, targets, connections = CONNECTIONS }: CellPlan,
     fixed: FixedSubject,
@@ -112,14 +112,14 @@ class HttpBench {
     }
     const samples = await takeTurns(all, ROUNDS);
     for (const [i, { label }] of all.entries()) {
-      // What another generator measured of the program stands beside what it measured of the transport.
+      // Compare the program with the transport as measured by the same generator.
       const by = OTHER_GENERATORS.find((generator) => label.endsWith(generator));
       const transport = by === undefined ? 0 : all.findIndex((other) => other.label === `${TRANSPORT}${by}`);
       this.rows.push(rowOf(name, label, samples[i]!, samples[transport]!));
     }
   }
 
-  /** The program and the transport as our generator measures them when it sleeps while it waits, as `wrk` does. */
+  /** Measures the program and the transport with our generator when it sleeps while it waits, as `wrk` does. */
   asleep(subjects: readonly ComparedServer[]): (file: string) => Contender[] {
     const length = { ...ROUND, staysAwake: false };
     return (file) =>
@@ -129,7 +129,7 @@ class HttpBench {
       }));
   }
 
-  /** The program and the transport as `wrk` measures them. */
+  /** Measures the program and the transport with `wrk`. */
   wrk(subjects: readonly ComparedServer[]): (file: string) => Contender[] {
     if (!hasWrk(this.#options.log)) return () => [];
     return (file) =>
@@ -145,7 +145,7 @@ class HttpBench {
       }));
   }
 
-  /** A server that has answered only a few requests, over an index file that is not in memory: each round another start. */
+  /** Measures a server after only a few requests, with an index file that is not in memory. Each round starts the server anew. */
   async cold(targets: readonly string[], fixed: FixedSubject): Promise<void> {
     const { log } = this.#options;
     log('cold');
@@ -183,7 +183,7 @@ function surveyText(name: string, { answer, found, verdicts }: Survey): string {
   return `${name}: found ${found} %, ${shares.join(', ')}; the mean body has ${answer.bodySize} bytes.`;
 }
 
-/** The cells that need a server of another kind than the base cell. */
+/** Measures the cells that need a different server than the base cell. */
 async function otherServers(bench: HttpBench, options: BenchOptions, targets: readonly string[]): Promise<void> {
   const run = async (
     plan: CellPlan,

@@ -1,4 +1,4 @@
-/** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, beside the peers. */
+/** `npm run bench -- lookup`: hit, miss, hot set and hit → response bytes, compared with the peers. */
 import { ensureIndex, trial } from '../data.ts';
 import { ensurePeers, MAP_MAX_RECORDS, PEERS } from '../peers.ts';
 import type { LookupTimes } from '../trials/lookup.ts';
@@ -9,7 +9,7 @@ const TURNS = 3;
 /** With more records the peers take too long to fill. */
 export const PEERS_MAX_RECORDS = 5_000_000;
 
-/** The times of each store in all rounds that count: the stores take turns. */
+/** Returns the times of each store in all rounds that count. The stores take turns. */
 function roundsOf(subjects: readonly string[], { records, dir, log }: BenchOptions): LookupTimes[][] {
   const rounds: LookupTimes[][] = subjects.map(() => []);
   for (let turn = 1; turn <= TURNS; turn++) {
@@ -22,7 +22,7 @@ function roundsOf(subjects: readonly string[], { records, dir, log }: BenchOptio
   return rounds;
 }
 
-/** The median of a store's rounds; null where it has no such figure. */
+/** Returns the median of a store's rounds; null if the store has no such figure. */
 function middle(values: readonly (number | null)[]): number | null {
   const numbers = values.filter((value) => value !== null);
   return numbers.length === 0 ? null : median(numbers);

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- metering`: the same server with metering off, charged, and with the obvious design, interleaved. Server and ledger
- * writer share one core, the load generator has the other.
+ * `npm run bench -- metering`: the same server without metering, with the program's metering, and with one transaction per request, interleaved.
+ * Server and ledger writer share one core, the load generator has the other.
  */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -19,17 +19,17 @@ export interface MeteringRow {
   readonly mode: Mode;
   readonly connections: number;
   readonly requestsPerSecond: number;
-  /** Processor time a request of metering off, over that of this mode in the same round: median, least and most. */
+  /** Processor time per request without metering, divided by that of this mode in the same round: median, lowest and highest. */
   readonly cpuRatio: number;
   readonly cpuRatioLeast: number;
   readonly cpuRatioMost: number;
-  /** Requests a second, over those of metering off in the same round: median. */
+  /** Requests per second, divided by those without metering in the same round: median. */
   readonly rateRatio: number;
   readonly p50Us: number;
   readonly p99Us: number;
   readonly commitsPerSecond: number;
   readonly writtenBytesPerLookup: number;
-  /** Of server and ledger writer together. */
+  /** Processor time of server and ledger writer together. */
   readonly cpuUsPerLookup: number;
   readonly writerCpuUsPerLookup: number;
 }
@@ -44,7 +44,7 @@ interface Sample {
   readonly writerCpuUs: number;
 }
 
-/** Keeps a process on one core, where the system has the tool for it. */
+/** Pins a process to one core, if the system has `taskset`. */
 function pin(pid: number, core: number): void {
   try {
     execFileSync('taskset', ['-a', '-pc', String(core), String(pid)], { stdio: 'ignore' });
@@ -99,7 +99,7 @@ class Subject extends ForkedServer<Mode> {
   }
 }
 
-/** Measures all modes in turn, again and again, so that a slow minute of the machine falls on all of them. */
+/** Measures all modes in turn in each round, so that a slow minute of the machine affects all of them. */
 async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]> {
   const load = new LoadGenerator();
   pin(load.pid, 1);
@@ -117,7 +117,7 @@ async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]>
           samples.get(subject.mode)!.push(await subject.measure(load, connections, options.durationMs));
         }
       }
-      for (const [mode, own] of samples) rows.push(summarize(mode, connections, own, samples.get('off') ?? own));
+      for (const [mode, taken] of samples) rows.push(summarize(mode, connections, taken, samples.get('off') ?? taken));
     }
   } finally {
     await load.stop();
@@ -126,10 +126,10 @@ async function measureMetering(options: MeteringOptions): Promise<MeteringRow[]>
   return rows;
 }
 
-function summarize(mode: Mode, connections: number, own: readonly Sample[], off: readonly Sample[]): MeteringRow {
-  const of = (pick: (sample: Sample) => number): number => median(own.map(pick));
+function summarize(mode: Mode, connections: number, samples: readonly Sample[], off: readonly Sample[]): MeteringRow {
+  const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
   const round = (value: number, digits = 0): number => Number(value.toFixed(digits));
-  const cpuRatios = own.map((sample, i) => off[i]!.cpuUs / sample.cpuUs);
+  const cpuRatios = samples.map((sample, i) => off[i]!.cpuUs / sample.cpuUs);
   return {
     mode,
     connections,
@@ -137,7 +137,7 @@ function summarize(mode: Mode, connections: number, own: readonly Sample[], off:
     cpuRatio: round(median(cpuRatios), 3),
     cpuRatioLeast: round(Math.min(...cpuRatios), 3),
     cpuRatioMost: round(Math.max(...cpuRatios), 3),
-    rateRatio: round(median(own.map((sample, i) => sample.rate / off[i]!.rate)), 3),
+    rateRatio: round(median(samples.map((sample, i) => sample.rate / off[i]!.rate)), 3),
     p50Us: of((sample) => sample.p50Us),
     p99Us: of((sample) => sample.p99Us),
     commitsPerSecond: round(of((sample) => sample.commits)),

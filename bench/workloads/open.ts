@@ -1,4 +1,4 @@
-/** `npm run bench -- open`: from nothing to the first answer. */
+/** `npm run bench -- open`: the time to open an index and get the first answer. */
 import { datasetOf, ensureIndex, trial } from '../data.ts';
 import { dropFromPageCache } from '../page-cache.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';

@@ -1,7 +1,7 @@
 /**
- * `npm run bench -- profile`: where a request's time goes, step by step. The sampling profiler runs inside the program as it is served, while
- * it answers the requests of the HTTP bench's base cell and then those for bare domains; each sample counts for the nearest step that its
- * stack names. Shares become microseconds with the processor time that the same requests take without the profiler.
+ * `npm run bench -- profile`: the processor time of a request, by step. The sampling profiler runs inside the real server while it answers the
+ * requests of the HTTP bench's base cell and then those for bare domains. Each sample counts for the innermost step in its stack. The shares are
+ * converted to microseconds with the processor time that the same requests take without the profiler.
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ const PROFILED: LoadLength = { requests: 150_000, durationMs: 60_000 };
 const PROFILE_DEADLINE_MS = 30_000;
 const PROBE = new URL('../http/cpu-profiler.ts', import.meta.url);
 
-/** Calls into the transport that write an answer: the transport alone takes them, too. */
+/** Calls into the transport that write an answer. They count for the transport, because the bare transport makes them, too. */
 const SEND = /^(?:writeHeader|writeStatus|end|cork|endWithoutBody)$/;
 const GARBAGE = 'garbage';
 const TRANSPORT = 'transport and kernel';
@@ -51,7 +51,7 @@ interface Profile {
   readonly samples: readonly number[];
 }
 
-/** Samples of each step that is ours: Node.js calls what runs between two calls of JavaScript idle, and the transport answers there. */
+/** Returns the number of samples of each step of our code. Time in the transport is not included: Node.js reports it as idle. */
 function samplesByStep({ nodes, samples }: Profile): Map<string, number> {
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const parents = new Map(nodes.flatMap(({ id, children = [] }) => children.map((child) => [child, id] as const)));
@@ -64,7 +64,7 @@ function samplesByStep({ nodes, samples }: Profile): Map<string, number> {
   return counts;
 }
 
-/** Undefined for what is not ours. */
+/** Returns the step of a sample; undefined if it is not in our code. */
 function stepOf(
   leaf: number,
   byId: ReadonlyMap<number, ProfileNode>,
@@ -81,7 +81,7 @@ function stepOf(
   return OTHER;
 }
 
-/** The profile of the process that answered. */
+/** Records a profile of the worker under load. */
 async function profile(worker: number, load: () => Promise<unknown>, folder: string): Promise<Profile> {
   process.kill(worker, 'SIGUSR2');
   await load();
@@ -101,7 +101,7 @@ async function profile(worker: number, load: () => Promise<unknown>, folder: str
 
 interface Measured {
   readonly steps: ReadonlyMap<string, number>;
-  /** Processor time of the worker for each request without the profiler, and of the transport alone, in microseconds. */
+  /** Processor time per request without the profiler, of the worker and of the bare transport, in microseconds. */
   readonly workerUs: number;
   readonly fixedUs: number;
 }
@@ -136,7 +136,7 @@ async function measureSteps(
   return { steps, workerUs: median(own), fixedUs: median(bare) };
 }
 
-/** What the transport takes alone is its own; what the worker takes beyond that is divided by the samples. */
+/** Returns the rows of the table. The transport's row is the time of the bare transport; the rest of the worker's time is divided by samples. */
 function rowsOf(measured: Readonly<Record<string, Measured>>): Record<string, Cell>[] {
   const names = [TRANSPORT, ...STEPS.map(({ name }) => name), GARBAGE, OTHER];
   const usOf = ({ steps, workerUs, fixedUs }: Measured, step: string): number => {

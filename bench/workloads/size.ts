@@ -1,4 +1,4 @@
-/** `npm run bench -- size`: bytes a record, beside the peers and the compressed drop. */
+/** `npm run bench -- size`: bytes per record, compared with the peers and the compressed drop. */
 import { createReadStream, existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
@@ -12,10 +12,10 @@ import { ensurePeers, PEERS, peerSize } from '../peers.ts';
 import type { BenchOptions, BenchReport, Cell, Workload } from '../workload.ts';
 import { PEERS_MAX_RECORDS } from './lookup.ts';
 
-/** zstd -19 is slow: only up to so many records. */
+/** Limit for zstd -19, which is slow. */
 const BEST_MAX_RECORDS = 1_000_000;
 
-/** Bytes of a drop's parts, each compressed on its own as a drop is delivered. */
+/** Returns the total size of a drop's parts in bytes, each compressed separately, as drops are delivered. */
 async function compressedSize(drop: string, level: number): Promise<number> {
   let size = 0;
   for (const path of partsOf(drop)) {
@@ -28,7 +28,7 @@ async function compressedSize(drop: string, level: number): Promise<number> {
   return size;
 }
 
-/** The committed sample drop, beside its own compressed parts. */
+/** Adds rows for the committed sample drop, compared with its compressed parts. */
 function addSample(rows: Record<string, Cell>[], dir: string): void {
   const drop = fileURLToPath(new URL('../../data/sample', import.meta.url));
   const path = join(dir, 'index-sample.pgx');

@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- verdict`: reading a value and judging it, beside `new URL`, tldts and a naive list of regular expressions. The evidence is
- * a list in memory, or, in a column of its own, the records of an index as a server reads them.
+ * `npm run bench -- verdict`: parsing a value and judging it, compared with `new URL`, tldts and a naive list of regular expressions. The evidence
+ * is a list in memory or, in a separate column, the records of an index as a server reads them.
  */
 import { Bench } from 'tinybench';
 import { getDomain } from 'tldts';
@@ -18,15 +18,15 @@ import { naivePolicy } from '../naive-policy.ts';
 import { type BenchOptions, type BenchReport, median, type Workload } from '../workload.ts';
 
 const ROUNDS = 7;
-/** Many times the 4 ms in which the kernel counts the processor time of a thread that runs. */
+/** Many times longer than 4 ms, the kernel's resolution for the processor time of a running thread. */
 const ROUND_MS = 150;
 const WARM_MS = 5;
-/** Calls between two looks at the clock. */
+/** Calls between two readings of the clock. */
 const CALLS = 256;
 
-/** So many records of the index are asked about in turn, each with eight pages. */
+/** Number of records of the index that are judged in turn, each with eight pages. */
 const HOSTS = 4_096;
-/** The index is not made larger: what is measured is a verdict, not a lookup. */
+/** Larger indexes are not needed, because the bench measures verdicts, not lookups. */
 const RECORDS_MAX = 1_000_000;
 
 const PAGES = ['login', 'signup', 'pricing', 'docs', 'contact', 'about', 'careers', 'blog'].map((type) => ({
@@ -43,12 +43,12 @@ const evidence = (pages: readonly { type: string; url: string }[]): Evidence => 
 const NO_PAGES = evidence([]);
 const EIGHT_PAGES = evidence(PAGES);
 
-/** So many URLs of the HTTP bench are asked about in turn. */
+/** Number of URLs of the HTTP bench that are judged in turn. */
 const MIXED = 20_000;
-/** Those of 1 to 2 KB are longer, and no others. */
+/** URLs longer than this are those of 1 to 2 KB. */
 const LONG = 900;
 
-/** Four values of each kind, so that no cache of one value decides. But a processor soon knows which way each branch goes for them. */
+/** Four values of each kind, so that a cache of one value does not help. But the processor's branch prediction soon learns them. */
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   'bare domain': ['example.com', 'docs.python.org', 'news.bbc.co.uk', 'stripe.com'],
   'plain URL': [
@@ -80,18 +80,18 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** Kinds whose values are asked about hosts of the index, too. */
+/** Kinds whose values are also judged on hosts of the index. */
 const ON_HOSTS: ReadonlySet<string> = new Set(['bare domain', 'plain URL', 'URL with a query', 'login page']);
 
 type Subject = (turn: number) => unknown;
 
 interface Served {
-  /** What is asked about values of a kind, each on a host of its own. */
+  /** Returns the timed functions for the values of a kind, each value on a different host. */
   subjectsOf(values: readonly string[]): Readonly<Record<'found' | 'judged', Subject>>;
   close(): void;
 }
 
-/** Reads values on hosts of an index and looks their records up, as a server does before it judges; and the same with the verdict. */
+/** Opens an index to parse values on its hosts and look up their records, as a server does before it judges, and to judge them, too. */
 async function openServed(options: BenchOptions, policy: Policy): Promise<Served> {
   const { records } = options;
   const index = openIndex(ensureServedIndex(options, CHECKOUT));
@@ -124,7 +124,7 @@ async function openServed(options: BenchOptions, policy: Policy): Promise<Served
   };
 }
 
-/** Processor time of this thread in milliseconds. Wall time would count what else runs on the machine. */
+/** Returns the processor time of this thread in milliseconds. Wall time would include other programs on the machine. */
 function processorMs(): number {
   const { user, system } = process.threadCpuUsage();
   return (user + system) / 1000;
@@ -132,7 +132,7 @@ function processorMs(): number {
 
 type Round = Readonly<Record<string, number>>;
 
-/** Nanoseconds a call of each subject: one round, one subject after the other. */
+/** Measures one round, one subject after the other. Returns the nanoseconds per call of each. */
 function round(subjects: Readonly<Record<string, Subject>>): Round {
   const bench = new Bench({
     now: processorMs,
@@ -156,7 +156,7 @@ function round(subjects: Readonly<Record<string, Subject>>): Round {
   return Object.fromEntries(ns);
 }
 
-/** What the HTTP bench asks about: URLs that all differ, as a server meets them. */
+/** Returns the URLs of the HTTP bench, which all differ, as in a real server's traffic. */
 function mixedValues(records: number): Readonly<Record<string, readonly string[]>> {
   const values = mixedTargets(records, MIXED, 1).map(
     (target) => new URLSearchParams(target.slice(target.indexOf('?'))).get('url')!,
@@ -187,7 +187,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       'read ns': each(parseTarget),
       'verdict ns': judge(values, NO_PAGES),
       'with 8 pages ns': judge(values, EIGHT_PAGES),
-      // Which takes milliseconds for each: of a kind with few values alone.
+      // The naive list takes milliseconds per value, so it is only measured for kinds with few values.
       ...(kind in VALUES ? { 'naive list ns': each(naive) } : {}),
       'new URL ns': each((value) => new URL(value.includes('://') ? value : `https://${value}`).hostname),
       'tldts ns': each((value) => getDomain(value)),

@@ -1,6 +1,6 @@
 /**
- * Which addresses a guarded connection may lead to. A lookup judges a name; where the name leads is only known at the connection, so a
- * name that resolves into the own network (rebinding) is stopped here.
+ * Decides to which addresses a guarded connection may go. A lookup judges a name, but its address is only known when the connection is made.
+ * So a name that resolves to an address of the internal network (DNS rebinding) is refused here.
  */
 import {
   isInAny,
@@ -15,8 +15,8 @@ import {
 } from '../network/address.ts';
 
 /**
- * Networks that are not the public Internet: the IANA registries of special-purpose addresses (RFC 6890 and its updates), and the one
- * metadata service of a cloud that stands on another address.
+ * Networks that are not the public Internet: the IANA registries of special-purpose addresses (RFC 6890 and its updates), and the one cloud
+ * metadata service with an address outside them.
  */
 const SPECIAL: readonly Network[] = [
   ...['0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '168.63.129.16', '169.254.0.0/16', '172.16.0.0/12'],
@@ -26,14 +26,14 @@ const SPECIAL: readonly Network[] = [
   ...['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
 ].map(networkOf);
 
-/** The one block that global unicast addresses are given out of; mapped, translated (NAT64), local and multicast ones lie outside. */
+/** The block that global unicast addresses are allocated from. Mapped, translated (NAT64), local and multicast addresses lie outside. */
 const UNICAST = networkOf('2000::/3');
 
 function networkOf(text: string): Network {
   return parseNetwork(text)!;
 }
 
-/** Whether an address, as `net` writes it, is one of the public Internet. Anything that is no address is not. */
+/** Whether an address, as `net` writes it, belongs to the public Internet. False for text that is not an address. */
 export function isPublicAddress(text: string): boolean {
   const address = parseAddress(text);
   if (address === undefined || isInAny(address, SPECIAL)) return false;
@@ -41,19 +41,19 @@ export function isPublicAddress(text: string): boolean {
   return isInNetwork(address, UNICAST) && !isIsatap(address);
 }
 
-/** Whether an IPv4 address is written as an IPv6 one, `::ffff:a.b.c.d`: nobody's resolver does that but to hide it. */
+/** Whether an IPv4 address is written as an IPv6 one, `::ffff:a.b.c.d`. Resolvers do not return this form except to hide the address. */
 function isMapped(text: string): boolean {
   return text.includes(':');
 }
 
-/** Host → the addresses, public or not, that this very host may lead to. */
+/** For each host, the addresses that exactly this host may resolve to, public or not. */
 export type AddressExceptions = Readonly<Record<string, string | readonly string[]>>;
 
-/** Says where a host may lead. */
+/** Decides whether a connection for a host may go to an address. */
 export class AddressCheck {
   readonly #exceptions = new Map<string, ReadonlySet<string>>();
 
-  /** @throws TypeError for a host that is not written as URLs have it, or for what is not an address. */
+  /** @throws TypeError for a host that is not in the canonical form of URLs, or for text that is not an address. */
   constructor(exceptions: AddressExceptions = {}) {
     for (const [host, given] of Object.entries(exceptions)) {
       const addresses = [given].flat().map(spellingOf);
@@ -73,13 +73,13 @@ export class AddressCheck {
   }
 }
 
-/** One spelling for each address; a mapped one is not the same as the plain one. */
+/** Returns a canonical spelling of an address. An IPv4-mapped address differs from the plain IPv4 address. Undefined if it is not an address. */
 function spellingOf(text: string): string | undefined {
   const address = parseAddress(text);
   return address === undefined ? undefined : `${isMapped(text)} ${address.join('.')}`;
 }
 
-/** A host as connections name it, without brackets; undefined for one that is not written as URLs have it. */
+/** Returns a host without brackets, as connections use it; undefined if it is not in the canonical form of URLs. */
 function nameOf(host: string): string | undefined {
   const inUrl = withBrackets(host);
   try {

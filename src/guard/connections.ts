@@ -1,4 +1,4 @@
-/** Connects only to addresses that the guard permits: checked before the first packet, and again on the socket there is. */
+/** Connects only to addresses that the guard permits. They are checked before the first packet is sent, and again on the connected socket. */
 import { lookup as systemLookup } from 'node:dns';
 import { connect, isIP, type LookupFunction, type Socket } from 'node:net';
 import { buildConnector } from 'undici';
@@ -6,11 +6,11 @@ import { withoutBrackets } from '../network/address.ts';
 import type { Guard } from './guard.ts';
 
 export interface ConnectOptions extends Omit<buildConnector.BuildOptions, 'socketPath' | 'host' | 'path' | 'lookup'> {
-  /** Resolves names in the place of the system; what it finds is checked all the same. */
+  /** Resolves names instead of the system's resolver. Its results are checked, too. */
   readonly lookup?: LookupFunction | undefined;
 }
 
-/** A name led to an address that is not permitted: what undici's lookup can say, which is made before there is a URL. */
+/** A name resolved to an address that is not permitted. undici's lookup, which is created before a URL is known, fails with this error. */
 class InsideError extends Error {
   readonly address: string;
 
@@ -21,8 +21,8 @@ class InsideError extends Error {
 }
 
 /**
- * A lookup that fails, with the error of `refuse`, where one of the addresses found is not permitted: a name that leads inside and outside
- * is not to be trusted.
+ * Wraps a DNS lookup. It fails with the error of `refuse` if any of the found addresses is not permitted: a name that resolves to internal and
+ * public addresses cannot be trusted.
  */
 function checkedLookup(
   guard: Guard,
@@ -40,7 +40,7 @@ function checkedLookup(
   };
 }
 
-/** Never throws, because nobody could catch it here: a refusal that cannot be reported is the failure of its report. */
+/** Returns the refusal. If reporting it throws, returns that error instead, because no caller could catch it here. */
 function refusalOf(guard: Guard, url: string, host: string, address: string): Error {
   try {
     return guard.refuse(url, 'CONNECT', 'inside_address', `${host} is ${address}`);
@@ -51,7 +51,7 @@ function refusalOf(guard: Guard, url: string, host: string, address: string): Er
 
 type Callback = (error: Error | null, socket: Socket | null) => void;
 
-/** undici's connector, within the guard's limits. */
+/** Creates a connector for undici that connects only to permitted addresses. */
 export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOptions): buildConnector.connector {
   const checked = checkedLookup(guard, lookup, (address) => new InsideError(address));
   const open = buildConnector({ ...options, lookup: checked } as buildConnector.BuildOptions);
@@ -71,13 +71,13 @@ export function guardedConnector(guard: Guard, { lookup, ...options }: ConnectOp
   };
 }
 
-/** Whether a host is an address that is not permitted: it is never looked up. */
+/** Whether a host is itself an address that is not permitted. Addresses are never resolved, so the lookup would not catch it. */
 const isInside = (guard: Guard, host: string): boolean => isIP(host) !== 0 && !guard.addresses.permits(host, host);
 
 /**
- * A TCP connection to the host and port of a URL.
+ * Opens a TCP connection to the host and port of a URL.
  *
- * @throws RefusedError where its address is not permitted
+ * @throws RefusedError if its address is not permitted
  */
 export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction): Promise<Socket> {
   const host = withoutBrackets(url.hostname);
@@ -85,14 +85,14 @@ export function guardedConnect(guard: Guard, url: URL, lookup?: LookupFunction):
   return new Promise((resolve, reject) => {
     const socket = openChecked(guard, url, lookup, (checked) => connect({ host, port, lookup: checked }));
     if (socket instanceof Error) return reject(socket);
-    // One that was refused is connected, too, and destroyed already.
+    // A refused socket also emits `connect`, but is destroyed by then.
     socket.once('error', reject).once('connect', () => !socket.destroyed && resolve(socket));
   });
 }
 
 /**
- * A socket that `open` makes for a URL's host, with the lookup that it is given. It is destroyed with the refusal where its address is not
- * permitted, before anything is sent; for a host that is such an address, the refusal is all there is.
+ * Opens a socket to a URL's host. `open` creates it with the lookup that it gets. If the address is not permitted, the socket is destroyed with
+ * the refusal before any data is sent. If the host itself is such an address, returns only the refusal.
  */
 export function openChecked(
   guard: Guard,
@@ -104,7 +104,7 @@ export function openChecked(
   const refuse = (address: string): Error => refusalOf(guard, url.href, host, address);
   if (isInside(guard, host)) return refuse(host);
   const socket = open(checkedLookup(guard, lookup, refuse));
-  // Ahead of whoever writes to the socket, or begins TLS on it.
+  // Prepended: it must run before the listeners that write to the socket or begin TLS on it.
   socket.prependOnceListener('connect', () => {
     const address = socket.remoteAddress ?? 'unknown';
     if (!guard.addresses.permits(host, address)) socket.destroy(refuse(address));

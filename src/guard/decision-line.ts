@@ -1,4 +1,4 @@
-/** A decision as one line of NDJSON, in the form of the server's decision log. */
+/** Formats a decision as one line of NDJSON, in the format of the server's decision log. */
 import { randomUUID } from 'node:crypto';
 import { http } from '../platform/http.ts';
 import type { Decision } from './refusal.ts';
@@ -6,12 +6,12 @@ import { namesOtherScheme } from './request/scheme.ts';
 
 const MASK = '***';
 const KNOWN_METHODS = new Set(http.METHODS);
-/** Ids of the shipped rules that say that the URL, or the host, carries data out. */
+/** Ids of the shipped rules for URLs or hosts that carry data out. */
 const CARRIERS = new Set(['secret_in_url', 'dns_tunnel']);
 
 /**
- * One line, with its line end. Without `fullUrl` the path is masked and the query left out, because both may hold secrets; so is a
- * host that is said to carry data.
+ * Formats one line, with its line end. Without `fullUrl`, the path is masked and the query left out, because both may hold secrets. A host that
+ * may carry data out is masked, too.
  */
 export function decisionLine(decision: Decision, fullUrl = false): string {
   const { method, verdict, layer, id, note, domain, found, data } = decision;

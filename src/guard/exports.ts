@@ -1,4 +1,4 @@
-/** What the package `pagegate-guard` offers. */
+/** The exports of the package `pagegate-guard`. */
 export type { AddressExceptions } from './addresses.ts';
 export { isPublicAddress } from './addresses.ts';
 export type { ConnectOptions } from './connections.ts';

@@ -1,6 +1,6 @@
 /**
- * Requests that are made only where pagegate allows them. The verdict is asked for in the dispatcher itself, right before the
- * connection, so every hop of a redirect comes by, and whatever is composed around the dispatcher lies outside of it.
+ * Makes requests only if pagegate allows them. The dispatcher itself asks for the verdict, directly before the connection. So it judges every
+ * hop of a redirect, and interceptors composed around the dispatcher cannot bypass it.
  */
 import { Agent, type Dispatcher, type RequestInit, fetch as undiciFetch } from 'undici';
 import { type ConnectOptions, guardedConnector } from './connections.ts';
@@ -19,23 +19,23 @@ export interface GuardedAgentOptions
 /** Statuses whose Location `fetch` follows. */
 const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-/** A handler of any of undici's two forms. */
+/** A handler of either of undici's two kinds. */
 type Handler = Dispatcher.DispatchHandler & { onError?(error: Error): void };
 
 /**
- * An undici dispatcher that judges every request and checks every address. `compose` wraps around it: a redirect, retry or cache
- * interceptor sends each of its requests through the guard, in whatever order they are given.
+ * An undici dispatcher that judges every request and checks every address. Interceptors added with `compose` (redirect, retry, cache) wrap
+ * around it, so each of their requests passes the guard, in whatever order they are composed.
  */
 export class GuardedAgent extends Agent {
   readonly #guard: Guard;
 
   /**
-   * @param options those of an undici Agent; `connect` may hold those of a TLS connection.
-   * @throws TypeError where it is given no guard, or something that connects in the place of options
+   * @param options the options of an undici Agent; `connect` may hold options of the TLS connection.
+   * @throws TypeError if `guard` is not a Guard, or if `connect` or `factory` is a function that connects
    */
   constructor(guard: Guard, options: GuardedAgentOptions = {}) {
     if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
-    // What is longer than the head says would be another request, which nobody judged.
+    // Body bytes beyond the declared length would be another request, which was not judged.
     const strictContentLength = true;
     super({ ...options, strictContentLength, connect: guardedConnector(guard, connectOptionsIn(options)) });
     this.#guard = guard;
@@ -50,19 +50,19 @@ export class GuardedAgent extends Agent {
   }
 
   async #dispatch(options: Agent.DispatchOptions, handler: Handler): Promise<void> {
-    // Read once: the caller may change its options while the verdict is waited for.
+    // Copy them: the caller may change its options while the verdict is awaited.
     const given: typeof options & { servername?: string } = { ...options };
     const target = readRequestTarget(given);
     if (typeof target === 'string') throw this.#guard.refuse(`${given.origin}`, given.method, target);
     const { url, headers, methods } = target;
     for (const method of methods) await this.#guard.enforce(url, { method });
-    // What was judged is sent, in the place of what was given.
+    // Send exactly what was judged, not the caller's original options.
     const { query: _query, servername: _servername, ...rest } = given;
     super.dispatch({ ...rest, origin: url.origin, path: url.pathname + url.search, headers: headers.flat() }, handler);
   }
 }
 
-/** The options of connections, also those that stand beside `connect`: undici puts them there where it makes the connections itself. */
+/** Returns the connection options, including those that are set beside `connect`: undici merges these only if it creates the connector itself. */
 function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
   const { allowH2, maxCachedSessions, connectTimeout, autoSelectFamily, autoSelectFamilyAttemptTimeout } = options;
   if (typeof options.connect === 'function' || (options as Agent.Options).factory !== undefined) {
@@ -73,10 +73,10 @@ function connectOptionsIn(options: GuardedAgentOptions): ConnectOptions {
 }
 
 /**
- * A `fetch` that makes no request, and follows no redirect, that the guard refuses. It rejects with the RefusedError itself, also where
- * a URL has another scheme than http and https. Its responses are undici's.
+ * Creates a `fetch` that makes no request and follows no redirect that the guard refuses. It rejects with the RefusedError itself, also if a URL
+ * has a scheme other than http and https. Its responses are undici's.
  *
- * @throws TypeError where `agent` is something else, such as its options: nothing would be judged
+ * @throws TypeError if `agent` is not a GuardedAgent, such as its options: no request would be judged
  */
 export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new GuardedAgent(guard)): typeof fetch {
   if (!(agent instanceof GuardedAgent)) throw new TypeError('agent: not a GuardedAgent; options go to its constructor');
@@ -89,7 +89,7 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
     const asked = await requestOf(input, init);
     const { url, method, redirect } =
       typeof asked === 'string' ? { url: asked, method: 'GET', redirect: 'follow' } : asked;
-    // undici answers such URLs itself (`data:`, `blob:`), without asking the dispatcher.
+    // undici answers such URLs (`data:`, `blob:`) itself, without the dispatcher.
     if (hasOtherScheme(url)) throw guard.refuse(url, init.method ?? method, 'request_target');
     try {
       const dispatcher = (init.redirect ?? redirect) === 'follow' ? following : agent;
@@ -101,7 +101,7 @@ export function createGuardedFetch(guard: Guard, agent: GuardedAgent = new Guard
   return guardedFetch as typeof fetch;
 }
 
-/** The handler, but that a redirect to another scheme is a refusal; `fetch` would call it a failure of the network. */
+/** Makes the handler refuse a redirect to another scheme; otherwise, `fetch` would report a network error. */
 function refusingOtherSchemes(
   guard: Guard,
   { origin, path, method }: Dispatcher.DispatchOptions,
@@ -116,7 +116,7 @@ function refusingOtherSchemes(
   return handler;
 }
 
-/** Where a response leads; undefined where that is no URL. */
+/** Returns the URL in a Location header; undefined if there is none or it is not valid. */
 function locationOf({ location }: { readonly location?: string | string[] }, base: string): string | undefined {
   try {
     return location === undefined ? undefined : new URL(`${location}`, base).href;

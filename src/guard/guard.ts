@@ -1,6 +1,6 @@
 /**
- * Asks pagegate before a request is made, and fails closed: only an `allow`, or a person's approval of what is flagged, lets a request
- * through. Everything else is a refusal: another verdict, another status, no answer in time, a failure of the guard itself.
+ * Asks pagegate before a request is made, and fails closed: only an `allow`, or a person's approval of a `flag`, lets a request through.
+ * Everything else is a refusal: another verdict, another status, no answer in time, a failure of the guard itself.
  */
 import type { Stats } from 'node:fs';
 import { LIMITS } from '../limits.ts';
@@ -14,81 +14,81 @@ import { decisionLine } from './decision-line.ts';
 import { type Decision, type GuardId, isAllowed, RefusedError } from './refusal.ts';
 import { namesOtherScheme } from './request/scheme.ts';
 
-/** The record of a domain that a verdict depends on, and whether it is that of the host itself. */
+/** The domain whose record is missing for a local verdict, and whether it is the host itself or a parent domain. */
 export interface MissingRecord {
   readonly missing: string;
   readonly isOwn: boolean;
 }
 
-/** Gives verdicts without asking, as `LocalVerdicts` does. */
+/** Gives verdicts without a lookup, as `LocalVerdicts` does. */
 export interface LocalJudge {
-  /** The server's verdict on this data; the record it takes; undefined where only the server can tell. */
+  /** Returns the verdict that the server gives on this data, or the record that is missing for it. Undefined if only the server can judge. */
   judge(url: string, method: string, data: string): Judgment | MissingRecord | undefined;
-  /** Takes the record out of an answer about a URL or a domain. */
+  /** Stores the record in an answer about a URL or a domain. */
   learn(url: string, answer: Answer): void;
-  /** The data changed. */
+  /** Drops all records, because the server's data has changed. */
   forget(): void;
 }
 
 export interface GuardOptions {
-  /** Where pagegate listens, such as `https://pagegate.example.net:8443`. Plain http only on loopback, see `plainHttp`. */
+  /** URL of pagegate, such as `https://pagegate.example.net:8443`. Plain http only on loopback, see `plainHttp`. */
   readonly server: string;
   /** The API key … */
   readonly key?: string | undefined;
-  /** … or a file that holds it and nothing else, and that others may not read. */
+  /** … or a file that holds only the key and that other users may not read. */
   readonly keyFile?: string | undefined;
   /** Certificates to trust instead of the system's, PEM. */
   readonly ca?: string | Buffer | undefined;
   readonly plainHttp?: boolean | undefined;
-  /** Longest time for a verdict, retries included; 2,000 milliseconds unless told. */
+  /** Longest time for a verdict including retries, in milliseconds. Default: 2,000. */
   readonly timeoutMs?: number | undefined;
-  /** For how long a verdict is kept, in seconds; 300 unless told, 0 for never. Data that changed ends it earlier. */
+  /** How long a verdict is cached, in seconds. Default: 300; 0 turns the cache off. A change of the server's data empties the cache earlier. */
   readonly cacheSeconds?: number | undefined;
-  /** How many verdicts are kept; 10,000 unless told. */
+  /** How many verdicts are cached. Default: 10,000. */
   readonly cacheEntries?: number | undefined;
-  /** Judges on kept records, so that one lookup serves a domain: what `readLocalVerdicts` of `pagegate-guard/local` gives. */
+  /** Judges with cached records, so that one lookup serves a whole domain: the result of `readLocalVerdicts` from `pagegate-guard/local`. */
   readonly local?: LocalJudge | undefined;
-  /** Hosts that may lead to exactly these addresses although they are not public. */
+  /** Hosts that may resolve to exactly these addresses although they are not public. */
   readonly exceptions?: AddressExceptions | undefined;
-  /** Asks a person about a request that is flagged. Without it, what is flagged is refused. */
+  /** Asks a person about a flagged request. Without it, flagged requests are refused. */
   readonly approve?: ((decision: Decision) => Promise<boolean>) | undefined;
-  /** Told of every decision: for metrics. */
+  /** Called with every decision, for metrics. */
   readonly onDecision?: ((decision: Decision) => void) | undefined;
-  /** Takes one line for each decision, see {@link decisionLine}. */
+  /** Called with one log line for each decision, see {@link decisionLine}. */
   readonly log?: ((line: string) => void) | undefined;
-  /** Lines hold whole URLs. */
+  /** Log lines contain full URLs. */
   readonly logFullUrl?: boolean | undefined;
 }
 
 export interface RequestOptions {
-  /** The HTTP method that is meant; GET unless told. */
+  /** The HTTP method of the request. Default: GET. */
   readonly method?: string | undefined;
 }
 
-/** A longer URL or method is not asked about: the server would not read it. */
+/** A longer URL or method is not looked up, because the server would not accept it. */
 const VALUE_MAX_BYTES = LIMITS.valueBytes.value;
-/** A file with an API key holds nothing else; a key has at most 256 characters. */
+/** Largest size of a file with an API key, which has at most 256 characters. */
 const KEY_FILE_MAX_BYTES = 4_096;
-/** Questions that wait for their answer. */
+/** Most lookups that wait for their answer. */
 const PENDING_MAX = 1_024;
-/** Records that one verdict may cost; names with more domains above them are asked about themselves. */
+/** Most records that are looked up for one verdict. If that is not enough, for a host with many parent domains, the URL itself is looked up. */
 const LOCAL_ROUNDS_MAX = 8;
 
 /** Asks pagegate before a request is made; only a complete answer with `allow` lets it through. One guard serves a program. */
 export class Guard {
-  /** Where a host may lead, for points that make the connection themselves. */
+  /** Decides to which addresses a host may resolve, for enforcement points that make the connection themselves. */
   readonly addresses: AddressCheck;
   readonly #options: GuardOptions;
   readonly #endpoint: Endpoint;
   readonly #cache: VerdictCache;
   readonly #pending = new Map<string, Promise<Answer>>();
-  /** Domains whose records are being asked for. */
+  /** Lookups in progress for the record of a domain, by domain. */
   readonly #records = new Map<string, Promise<Answer>>();
-  /** What the last answer said about the data that it was given on. */
+  /** The data (`<index generation>.<policy revision>`) of the last answer. */
   #data = '';
   #isClosed = false;
 
-  /** @throws TypeError where an option cannot be used, Error where the key file cannot be read: nothing starts half-configured. */
+  /** @throws TypeError if an option is not valid, Error if the key file cannot be read */
   constructor(options: GuardOptions) {
     const { server, ca, plainHttp, timeoutMs = 2_000, cacheSeconds = 300, cacheEntries = 10_000 } = options;
     if (!(cacheSeconds >= 0) || !(cacheEntries >= 0)) throw new TypeError('cacheSeconds, cacheEntries: from 0');
@@ -104,7 +104,7 @@ export class Guard {
     this.#cache = new VerdictCache(cacheSeconds * 1_000, cacheEntries);
   }
 
-  /** The decision about a request. Rejects only with what `onDecision` or `log` throws. Asks no person: what is flagged comes back as `flag`. */
+  /** Returns the decision about a request. Rejects only if `onDecision` or `log` throws. Does not call `approve`: a flagged request is a `flag`. */
   async check(url: string | URL, options: RequestOptions = {}): Promise<Decision> {
     const decision = await this.#decide(url, options);
     this.#report(decision);
@@ -112,7 +112,7 @@ export class Guard {
   }
 
   /**
-   * Resolves where a request may be made; a person is asked about what is flagged, where there is one to ask.
+   * Resolves if a request may be made. Calls `approve` for a flagged request.
    *
    * @throws RefusedError
    */
@@ -122,7 +122,7 @@ export class Guard {
     try {
       if (decision.verdict === 'flag') approved = (await this.#options.approve?.(decision)) === true && !this.#isClosed;
     } finally {
-      // Also where the person fails, which refuses the request.
+      // Also if `approve` fails, which refuses the request.
       this.#report({ ...decision, approved });
     }
     const decided = { ...decision, approved };
@@ -130,14 +130,14 @@ export class Guard {
     return decided;
   }
 
-  /** The refusal of a request for a reason that pagegate cannot see. It is reported like any decision. */
+  /** Creates and reports the refusal of a request for a reason that pagegate cannot see. */
   refuse(url: string, method: string, id: GuardId, detail = ''): RefusedError {
     const decision = { ...denial(id, detail), method, url, source: 'guard', approved: false, latencyMs: 0 } as const;
     this.#report(decision);
     return new RefusedError(decision);
   }
 
-  /** Ends all connections; whoever waits, and whoever asks later, is refused. */
+  /** Closes all connections. Requests that wait, and later ones, are refused. */
   close(): void {
     this.#isClosed = true;
     this.#endpoint.close();
@@ -162,7 +162,7 @@ export class Guard {
     return decision(judgment, isLocal ? 'local' : judgment.layer === 'guard' ? 'guard' : 'lookup');
   }
 
-  /** The verdict on known records, as far as there are any; otherwise pagegate's. */
+  /** Returns the local verdict if the records for it are known or can be looked up; otherwise the server's verdict. */
   async #judge(url: string, method: string): Promise<{ readonly judgment: Judgment; readonly isLocal: boolean }> {
     const { local } = this.#options;
     for (let round = 0; local !== undefined && round < LOCAL_ROUNDS_MAX; round++) {
@@ -171,7 +171,7 @@ export class Guard {
       if ('verdict' in said) return { judgment: said, isLocal: true };
       const { missing, isOwn } = said;
       const open = this.#records.get(missing);
-      // The request itself brings its host's record along; whoever else waits for that record goes on with it.
+      // The lookup of the request itself returns its host's record. Other requests that wait for that record continue with it.
       const answer = await (open ?? this.#askFor(missing, isOwn ? url : missing, isOwn ? method : 'GET'));
       if (answer.verdict === 'error' || (isOwn && open === undefined)) return { judgment: answer, isLocal: false };
       if (answer.facts === undefined) break;
@@ -179,14 +179,14 @@ export class Guard {
     return { judgment: await this.#ask(url, method), isLocal: false };
   }
 
-  /** Asks about a URL for the sake of a domain's record; those who need the same record share the question. */
+  /** Looks up a URL to get the record of a domain. Requests that need the same record share the lookup. */
   #askFor(domain: string, url: string, method: string): Promise<Answer> {
     const asked = this.#ask(url, method).finally(() => this.#records.delete(domain));
     this.#records.set(domain, asked);
     return asked;
   }
 
-  /** Asks pagegate; requests for the same verdict share one question. */
+  /** Asks pagegate. Requests for the same verdict share one lookup. */
   #ask(url: string, method: string): Promise<Answer> {
     const key = `${method} ${url}`;
     const open = this.#pending.get(key);
@@ -205,9 +205,8 @@ export class Guard {
   }
 
   /**
-   * Keeps what an answer tells. One that was given on other data than the last one makes all that was kept void; but where the data has
-   * changed since it was asked for, it may be the older of the two, and is not kept. Nor is one that does not say which data it was given
-   * on: nobody would tell when that changes.
+   * Caches an answer. If it comes from other data than the last one, everything cached before is dropped. But if the data has changed since the
+   * lookup was sent, this answer may be the older one and is not cached. Nor is one that names no data: a change of it would go unnoticed.
    */
   #learn(key: string, url: string, { facts, retryMs: _retryMs, ...judgment }: Answer, dataBefore: string): void {
     if (judgment.data !== this.#data) {
@@ -227,7 +226,7 @@ export class Guard {
   }
 }
 
-/** What a caller gave, as text; what cannot be one is empty, which nobody allows. */
+/** Converts a caller's value to text. A value that cannot be converted becomes empty, which is never allowed. */
 function textOf(given: unknown): string {
   try {
     return String(given);
@@ -236,7 +235,7 @@ function textOf(given: unknown): string {
   }
 }
 
-/** Whether the server would take a question: a method that is one, neither value too long. */
+/** Whether the server would accept a lookup: the method is a valid token, and neither value is too long. */
 function isAskable(url: string, method: string): boolean {
   return HTTP_TOKEN.test(method) && method.length <= VALUE_MAX_BYTES && Buffer.byteLength(url) <= VALUE_MAX_BYTES;
 }
@@ -247,9 +246,9 @@ function keyOf({ key, keyFile }: GuardOptions): string {
 }
 
 /**
- * The API key in a file, without the blanks around it.
+ * Reads the API key in a file, without surrounding whitespace.
  *
- * @throws Error where others may access the file
+ * @throws Error if other users may access the file
  * @throws PagegateError api_key_unreadable
  */
 export function readApiKeyFile(path: string): string {

@@ -1,7 +1,7 @@
 /**
- * Verdicts without a lookup for each: the server's policy, run here on records that lookups brought. It is asked only while the
- * policy that it was given has the revision that the server names, which stands for the policy, its code and the Unicode version, and
- * only where URLs are read by the same parser; so it gives the server's verdict, or none.
+ * Verdicts without a lookup for each: the server's policy runs here with records from earlier lookups. It is used only while the exported policy
+ * has the revision that the server reports, which covers the policy, its code and the Unicode version, and only if both use the same URL parser.
+ * So it gives the server's verdict or none.
  */
 import { readFileSync } from 'node:fs';
 import { parentDomains } from '../domain/public-suffix.ts';
@@ -13,10 +13,10 @@ import type { Evidence, PageEvidence } from '../policy/types.ts';
 import type { Answer, DomainFacts, Judgment } from './ask/answer.ts';
 import type { LocalJudge, MissingRecord } from './guard.ts';
 
-/** What `pagegate policy export` writes. */
+/** The file that `pagegate policy export` writes. */
 export interface ExportedPolicy {
   readonly format: 'pagegate-policy-export/1';
-  /** The revision that the exporting program gave the policy. */
+  /** The revision of the policy in the exporting program. */
   readonly revision: string;
   /** The version of the URL parser of the exporting program. Node.js 20 leaves some dot segments in paths that Node.js 24 resolves. */
   readonly url_parser: string;
@@ -24,29 +24,29 @@ export interface ExportedPolicy {
 }
 
 export interface LocalOptions {
-  /** For how long a record is kept, in seconds; 3,600 unless told. Data that changed ends it earlier. */
+  /** How long a record is kept, in seconds. Default: 3,600. A change of the server's data drops the records earlier. */
   readonly recordSeconds?: number | undefined;
-  /** How many records are kept; 10,000 unless told. */
+  /** How many records are kept. Default: 10,000. */
   readonly recordEntries?: number | undefined;
 }
 
 const FORMAT = 'pagegate-policy-export/1';
 /**
- * What is left to the server: what it trims or refuses before it judges, and international names, which URL parsers of different
- * versions do not all read alike.
+ * URLs that only the server judges: those that it trims or refuses before it judges, and those with international names, which different
+ * versions of the URL parser can parse differently.
  */
 const NOT_PLAIN = /[^\x21-\x7e]|xn--|^(?:[^/?#]*\/\/)?[^/?#\\]*%/i;
 
-/** What is known of one domain. */
+/** The known record of one domain. */
 interface KnownRecord {
-  /** Undefined where the domain is not classified. */
+  /** Undefined if the domain is not classified. */
   readonly facts: DomainFacts | undefined;
-  /** The domain whose record the server answers with: itself or, where the server is set so, one above it. */
+  /** The domain whose record the server answers with: itself or, depending on the server's configuration, a parent domain. */
   readonly domain: string;
   readonly untilMs: number;
 }
 
-/** Reads what `pagegate policy export` wrote. @throws Error where it is something else, PagegateError policy_invalid */
+/** Reads a file that `pagegate policy export` wrote. @throws Error if it is not such a file, PagegateError policy_invalid */
 export function readLocalVerdicts(file: string, options: LocalOptions = {}): LocalVerdicts {
   return new LocalVerdicts(readExported(file), options);
 }
@@ -61,7 +61,7 @@ function readExported(file: string): ExportedPolicy {
   }
 }
 
-/** @throws Error where a part is missing, PagegateError policy_invalid */
+/** @throws Error if a part is missing, PagegateError policy_invalid */
 function compileExported({ document }: ExportedPolicy): Policy {
   try {
     return compilePolicy({ ...document, warnings: [] });
@@ -72,11 +72,11 @@ function compileExported({ document }: ExportedPolicy): Policy {
   }
 }
 
-/** Judges on records that earlier answers brought, with the policy that the server exported. */
+/** Judges with records from earlier answers and the policy that the server exported. */
 export class LocalVerdicts implements LocalJudge {
   /**
-   * Whether this Node.js reads URLs as the exporting program does. Where it does not, every verdict is asked for, as it is where the
-   * server's revision is another one.
+   * Whether this Node.js parses URLs as the exporting program does. If not, every verdict is looked up, as it is if the server's policy revision
+   * differs.
    */
   readonly isUsable: boolean;
   readonly #policy: Policy;
@@ -84,7 +84,7 @@ export class LocalVerdicts implements LocalJudge {
   readonly #entriesMax: number;
   readonly #records = new Map<string, KnownRecord>();
 
-  /** @throws Error where it is not an exported policy, PagegateError policy_invalid */
+  /** @throws Error if it is not an exported policy, PagegateError policy_invalid */
   constructor(exported: ExportedPolicy, options: LocalOptions = {}) {
     if (exported?.format !== FORMAT) {
       throw new Error(
@@ -100,12 +100,12 @@ export class LocalVerdicts implements LocalJudge {
     this.#entriesMax = recordEntries;
   }
 
-  /** The revision that this program gives the policy. */
+  /** The revision of the policy in this program. */
   get revision(): string {
     return this.#policy.revision;
   }
 
-  /** Records that are kept. */
+  /** Number of records that are kept. */
   get size(): number {
     return this.#records.size;
   }
@@ -129,7 +129,7 @@ export class LocalVerdicts implements LocalJudge {
   learn(url: string, answer: Answer): void {
     const target = parseTarget(url);
     if ('problem' in target || !target.classifiable || answer.facts === undefined) return;
-    // A domain above may have answered: then this one is not classified, and that one is.
+    // If the answer is about a parent domain, the parent is classified and this domain is not.
     const { domain, found, facts } = answer;
     this.#keep(target.key, found && domain === target.key ? facts : undefined, domain);
     if (found && domain !== target.key) this.#keep(domain, facts, domain);
@@ -148,13 +148,13 @@ export class LocalVerdicts implements LocalJudge {
 
   #keep(key: string, facts: DomainFacts | undefined, domain: string): void {
     this.#records.delete(key);
-    // The oldest goes first: a map keeps the order of insertion.
+    // A map keeps the order of insertion, so its first key is the oldest.
     if (this.#records.size >= this.#entriesMax) this.#records.delete(this.#records.keys().next().value!);
     this.#records.set(key, { facts, domain, untilMs: performance.now() + this.#lifetimeMs });
   }
 }
 
-/** The policy asked for a record that is not known yet. */
+/** The policy needs a record that is not known yet. */
 class MissingError extends Error {
   readonly key: string;
 
@@ -164,7 +164,7 @@ class MissingError extends Error {
   }
 }
 
-/** Evidence from known records; what is not known is missed at the moment the policy asks for it. */
+/** Evidence from known records. Its members throw a MissingError for a record that is not known. */
 class KnownEvidence implements Evidence {
   readonly #target: Target;
   readonly #find: (key: string) => KnownRecord | undefined;
@@ -195,7 +195,7 @@ class KnownEvidence implements Evidence {
     return this.#target.classifiable ? this.#facts(this.#target.key) : undefined;
   }
 
-  /** The host's record and its parents' records, the nearest first. */
+  /** The records of the host and its parent domains, the nearest first. */
   #all(): readonly DomainFacts[] {
     const facts = [this.#own(), ...this.#parentKeys().map((key) => this.#facts(key))];
     return facts.filter((one) => one !== undefined);

@@ -1,6 +1,6 @@
 /**
- * Agents for programs that make their requests with `node:http` and `node:https`, or with a client on top of them. A request waits until
- * its head is complete, is judged by that head, and only then gets a connection, whether a new or a kept one.
+ * Agents for programs that make their requests with `node:http` and `node:https`, or with a client on top of them. A request waits until its
+ * head is complete and judged. Only then it gets a connection, new or kept alive.
  */
 import type { Agent, ClientRequest, AgentOptions as HttpAgentOptions } from 'node:http';
 import type { Agent as HttpsAgent, AgentOptions as HttpsAgentOptions } from 'node:https';
@@ -12,7 +12,7 @@ import type { Guard } from './guard.ts';
 import { endUnsent, endWhenDestroyed, type HeldRequest, headOf, keepToLength, lengthFaultIn } from './request/held.ts';
 import { isSentAsJudged, readRequestTarget } from './request/target.ts';
 
-/** Options by which a connection goes elsewhere than to the host and port of a URL. */
+/** Options that can send a connection elsewhere than to the host and port of a URL. */
 const PLACES = [
   ...(['fd', 'handle', 'host', 'hostname', 'path', 'port', 'proxyEnv', 'servername', 'socket', 'socketPath'] as const),
   ...(['createConnection', 'defaultPort', 'protocol'] as const),
@@ -22,7 +22,7 @@ type Place = (typeof PLACES)[number];
 export interface GuardedAgentsOptions
   extends Omit<HttpAgentOptions, Place>,
     Omit<HttpsAgentOptions, Place | keyof HttpAgentOptions> {
-  /** Resolves names in the place of the system; what it finds is checked all the same. */
+  /** Resolves names instead of the system's resolver. Its results are checked, too. */
   readonly lookup?: LookupFunction | undefined;
 }
 
@@ -31,7 +31,7 @@ export interface GuardedAgents {
   readonly https: HttpsAgent;
 }
 
-/** What Node.js hands to an agent with a request. */
+/** The options that Node.js passes to an agent with a request. */
 interface Given {
   readonly host: string;
   readonly port: number | string;
@@ -39,22 +39,22 @@ interface Given {
   readonly lookup?: LookupFunction | undefined;
 }
 
-/** What the agents of Node.js have and its types leave out. */
+/** Members of Node.js agents that its types lack. */
 interface AnyAgent extends Agent {
   readonly protocol: string;
   addRequest(request: ClientRequest, given: Given): void;
 }
 type AgentClass = new (...options: unknown[]) => AnyAgent;
 
-/** As the agents that Node.js uses unless told. */
+/** The options of Node.js's default agents. */
 const DEFAULTS = { keepAlive: true, scheduling: 'lifo', timeout: 5_000 } as const;
 
 /**
- * Agents that judge every request made through them, redirects that a client follows included, and check every address. A request that is
- * refused fails with the RefusedError, and nothing is sent.
+ * Creates agents that judge every request made through them, including redirects that a client follows, and check every address. A refused
+ * request fails with the RefusedError, and nothing is sent.
  *
- * @param options those of an `https.Agent`; what is for TLS is for `https` alone
- * @throws TypeError where it is given no guard, or an option by which requests would go past the guard
+ * @param options the options of an `https.Agent`; those for TLS apply only to `https`
+ * @throws TypeError if `guard` is not a Guard, or for an option that would let requests bypass the guard
  */
 export function createGuardedAgents(guard: Guard, options: GuardedAgentsOptions = {}): GuardedAgents {
   if (typeof guard?.enforce !== 'function') throw new TypeError('guard: not a Guard');
@@ -66,7 +66,7 @@ export function createGuardedAgents(guard: Guard, options: GuardedAgentsOptions 
   return { http: new GuardedHttp(all), https: new GuardedHttps(all) as unknown as HttpsAgent };
 }
 
-/** A class, because Node.js makes another agent of the same kind where a request has `agent: false`. */
+/** Creates the agent's class. A class is needed because for a request with `agent: false`, Node.js constructs another agent of the same class. */
 function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOptions): AgentClass {
   return class extends Base {
     constructor(...[given = { ...options, keepAlive: false }]: unknown[]) {
@@ -79,7 +79,7 @@ function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOpti
       const judged = headOf(request).then((head) => judge(guard, this.protocol, head, given));
       judged
         .then((place) => release() && super.addRequest(request, { ...given, ...place }))
-        // A refusal, or an option of the connection that cannot be used, which whoever made the request could not catch any more.
+        // A refusal, or a connection option that is not valid. The code that made the request can no longer catch it, so the request fails with it.
         .catch((error) => release() && endUnsent(request, error));
     }
 
@@ -97,7 +97,7 @@ function guardedClass(Base: AgentClass, guard: Guard, options: GuardedAgentsOpti
 }
 
 /**
- * Judges a request by its head; returns where its connection goes, which is where the URL says that was judged.
+ * Judges a request by its head. Returns the connection options for the host and port of the URL that was judged.
  *
  * @throws RefusedError
  */
@@ -115,7 +115,7 @@ async function judge(guard: Guard, protocol: string, head: string, given: Given)
   if (given.socketPath !== undefined && given.socketPath !== null) throw refuse('request_target');
   const target = readRequestTarget({ origin, path, method, headers: headers.flat(), upgrade });
   if (typeof target === 'string') throw refuse(target);
-  // Sites choose by it; Node.js sends it unless told otherwise.
+  // Exactly one Host header is required: servers select the site by it, and Node.js sends it by default.
   if (values('host').length !== 1) throw refuse('host_header');
   if (!/^[\x21-\x7e]*$/.test(path)) throw refuse('request_target');
   const { url, methods } = target;

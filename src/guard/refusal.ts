@@ -1,37 +1,37 @@
-/** What a guard decided about one request, and the error of a request that was refused. */
+/** The decision of a guard about one request, and the error of a refused request. */
 import { HTTP_TOKEN } from '../network/http-syntax.ts';
 
-/** Longer methods are not shown; there are none. */
+/** Longer methods are not shown; no registered method is as long. */
 const METHOD_MAX_LENGTH = 32;
 
-/** `error` means that there is no verdict: pagegate was not asked, or gave none that can be used. */
+/** `error` means that there is no verdict: pagegate was not asked, or its answer cannot be used. */
 export type GuardVerdict = 'allow' | 'deny' | 'flag' | 'error';
 
-/** The answer to: may this request be made? */
+/** The decision whether a request may be made. */
 export interface Decision {
   readonly method: string;
-  /** The URL as it was asked about. */
+  /** The URL as the caller gave it. */
   readonly url: string;
   readonly verdict: GuardVerdict;
-  /** The layer that decided, as pagegate names it; `guard` where the guard itself refused. */
+  /** The layer that decided, as pagegate names it; `guard` if the guard itself refused. */
   readonly layer: string;
-  /** The entry that decided; for the layer `guard` one of {@link GUARD_IDS}, or `status_` and an HTTP status. */
+  /** Id of the policy entry that decided; for the layer `guard`, one of {@link GUARD_IDS}, or `status_` and an HTTP status. */
   readonly id: string;
-  /** What a person, or a model, should know. */
+  /** Explanation for a person or a model. */
   readonly note: string;
-  /** The domain that pagegate judged; empty where it gave no verdict. */
+  /** The domain that pagegate judged; empty if it gave no verdict. */
   readonly domain: string;
   readonly found: boolean;
-  /** `<index generation>.<policy revision>` of the verdict; empty where pagegate gave none. */
+  /** `<index generation>.<policy revision>` of the verdict; empty if pagegate gave none. */
   readonly data: string;
-  /** `lookup` cost one lookup; `cache` and `local` cost none; `guard` is a refusal of the guard's own. */
+  /** `lookup` cost one lookup; `cache` and `local` cost none; `guard` is a refusal by the guard itself. */
   readonly source: 'lookup' | 'cache' | 'local' | 'guard';
-  /** A person approved what was flagged. */
+  /** Whether a person approved the flagged request. */
   readonly approved: boolean;
   readonly latencyMs: number;
 }
 
-/** Why a guard itself refuses, by id: the note that goes with it. */
+/** Reasons for refusals by the guard itself: the note for each id. */
 export const GUARD_IDS = {
   timeout: 'pagegate did not answer in time. Nothing is fetched without a verdict; try again later.',
   unreachable: 'pagegate cannot be reached. Nothing is fetched without a verdict; try again later.',
@@ -56,7 +56,7 @@ export function isAllowed(decision: Decision): boolean {
   return decision.verdict === 'allow' || decision.approved;
 }
 
-/** One sentence about a decision that a model can act on. Names the origin and leaves out the rest of the URL, which may be secret. */
+/** Returns a text about a decision that a model can act on. It names the origin and leaves out the rest of the URL, which may be secret. */
 export function refusalText(decision: Decision): string {
   const { method, verdict, layer, id, note } = decision;
   const person = verdict === 'flag' ? ' A person has to approve it first.' : '';
@@ -76,7 +76,7 @@ function originOf(url: string): string {
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (sign) => `&#${sign.charCodeAt(0)};`);
 
-/** A refusal as a web page, for a point that has to show something in the place of the page. */
+/** Returns a refusal as a web page, for enforcement points that must show something instead of the requested page. */
 export function refusalPage(decision: Decision): string {
   const { verdict, layer, id } = decision;
   return [
@@ -87,14 +87,14 @@ export function refusalPage(decision: Decision): string {
   ].join('');
 }
 
-/** A request was refused. It was not made. */
+/** The error of a request that was refused and therefore not made. */
 export class RefusedError extends Error {
   override readonly name = 'RefusedError';
-  /** Clients that try again tell by the code of an error whether that is of use: undici's retry does so for every error without one. */
+  /** Keeps clients from retrying: they decide by the code of an error, and undici's retry interceptor retries every error without one. */
   readonly code = 'PAGEGATE_REFUSED';
   readonly decision: Decision;
 
-  /** @param decision why; its origin and note become the message. */
+  /** @param decision the refused decision; the origin of its URL and its note become part of the message. */
   constructor(decision: Decision) {
     super(refusalText(decision));
     this.decision = decision;
@@ -117,7 +117,7 @@ export class RefusedError extends Error {
   }
 }
 
-/** The refusal that an error is, or was caused by: `fetch` wraps what stopped it. */
+/** Returns the refusal that an error is or was caused by, since `fetch` wraps errors; undefined if there is none. */
 export function refusalIn(error: unknown): RefusedError | undefined {
   for (let at = error, depth = 0; at instanceof Error && depth < 8; at = at.cause, depth++) {
     if (at instanceof RefusedError) return at;

@@ -1,41 +1,43 @@
-/** Why clients refuse the certificate of the listener, or soon will. */
+/** Reasons why clients refuse the listener's certificate, or soon will. */
 import type { X509Certificate } from 'node:crypto';
 import { isIP } from 'node:net';
 import { counted } from '../counted.ts';
 import { DAY_MS, rfc3339 } from '../times.ts';
 import { type Certificate, certificatesOf } from './read-certificate.ts';
 
-/** A certificate that expires within this time is a warning. */
+/** Warn if a certificate expires within this time. */
 const CERTIFICATE_DAYS = 14;
 
 /**
- * Why clients refuse a certificate, or soon will: each a sentence without its full stop.
+ * Returns the reasons why clients refuse a certificate, or soon will. Each is a sentence without its full stop.
  *
- * @param names what clients call this server by.
+ * @param names the names that clients use for this server.
  */
 export function certificateWarnings(
   { chain }: Pick<Certificate, 'chain'>,
   names: readonly string[],
   nowMs: number,
 ): string[] {
-  const [own] = certificatesOf(chain);
-  if (own === undefined) return [];
-  return [...timeWarnings('the certificate', own, nowMs), ...chainAndNameWarnings({ chain }, names, nowMs)];
+  const [leaf] = certificatesOf(chain);
+  if (leaf === undefined) return [];
+  return [...timeWarnings('the certificate', leaf, nowMs), ...chainAndNameWarnings({ chain }, names, nowMs)];
 }
 
-/** The same, without what the dates of the server's own certificate say. */
+/** {@link certificateWarnings} without the validity period of the server's own certificate. */
 export function chainAndNameWarnings(
   { chain }: Pick<Certificate, 'chain'>,
   names: readonly string[],
   nowMs: number,
 ): string[] {
-  const [own, ...others] = certificatesOf(chain);
-  if (own === undefined) return [];
+  const [leaf, ...others] = certificatesOf(chain);
+  if (leaf === undefined) return [];
   const found = others.flatMap((other) => timeWarnings(`the chain's certificate "${nameOf(other)}"`, other, nowMs));
-  const uncovered = names.filter((name) => (isIP(name) === 0 ? own.checkHost(name) : own.checkIP(name)) === undefined);
-  if (own.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
+  const uncovered = names.filter(
+    (name) => (isIP(name) === 0 ? leaf.checkHost(name) : leaf.checkIP(name)) === undefined,
+  );
+  if (leaf.subjectAltName === undefined) found.push('the certificate names no host, so clients refuse it');
   else if (uncovered.length > 0)
-    found.push(`the certificate is for ${own.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
+    found.push(`the certificate is for ${leaf.subjectAltName}, not for ${uncovered.join(', ')} (tls.names)`);
   return found;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The Unix socket for commands to a running server: reload, restart, drain, status. One JSON object in one line each way. Who may open the
- * socket (mode 0660) may command the server; there is no other authentication.
+ * The Unix socket for commands to a running server: reload, restart, drain, status. Request and reply are one line each with one JSON object.
+ * Every process that may open the socket (mode 0660) may command the server; there is no other authentication.
  */
 import { chmodSync, existsSync, readdirSync, renameSync, rmSync, statSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -20,26 +20,26 @@ export interface ControlRequest {
   readonly wait_seconds?: number;
 }
 
-/** Answers a command with anything that JSON can hold. */
+/** Handles each command. The result is sent as JSON. */
 export type ControlHandlers = { readonly [command in ControlCommand]: (request: ControlRequest) => Promise<unknown> };
 
-/** The socket of a running server. */
+/** The control socket of a running server. */
 export interface ControlSocket {
-  /** Stops listening, and removes the socket unless another server has taken its place. */
+  /** Stops listening, and removes the socket file unless another server has replaced it. */
   close(): void;
 }
 
-/** A request is a word in braces; its line feed is not counted. */
+/** Longest request line, without its line feed. */
 const REQUEST_MAX_BYTES = 256;
 const REQUEST_TIMEOUT_MS = 5_000;
 
-/** A socket gets its place in one step, from a name of its own beside it. */
+/** Prefix of a temporary socket name. The socket is created under it, then renamed to its path, so that it replaces the old one atomically. */
 const TEMPORARY_NAME = '.control-';
 
 /**
  * Listens on the socket.
  *
- * @param mayReplace takes the place of the server that answers there.
+ * @param mayReplace replaces the socket even if another server answers on it.
  * @throws PagegateError server_running when another server answers there, listen_failed
  */
 export async function listenControl(
@@ -79,7 +79,7 @@ export async function listenControl(
   };
 }
 
-/** What processes left behind that died before their socket had its place. */
+/** Removes temporary sockets of processes that died before they renamed them. */
 function removeLeftovers(path: string): void {
   for (const name of readdirSync(dirname(path))) {
     const pid = name.startsWith(TEMPORARY_NAME) ? Number(name.slice(TEMPORARY_NAME.length)) : Number.NaN;
@@ -111,9 +111,9 @@ const serverRunning = (path: string): PagegateError =>
   new PagegateError('server_running', `It answers on ${path}.`, { path });
 
 /**
- * One that is stopping is no obstacle: the start of the ledger writer waits for its end.
+ * Refuses to start beside another running server. A server that is stopping is accepted: the start of the ledger writer waits for its end.
  *
- * @throws PagegateError server_running when another server has the socket
+ * @throws PagegateError server_running if another server answers on the socket
  */
 export async function refuseSecondServer(path: string): Promise<void> {
   if (!(await isAnswered(path))) return;
@@ -121,7 +121,7 @@ export async function refuseSecondServer(path: string): Promise<void> {
     const status = (await askServer(path, 'status', REQUEST_TIMEOUT_MS)) as { readonly stopping?: boolean };
     if (status.stopping === true) return;
   } catch {
-    // Gone meanwhile, or it hangs.
+    // It has ended meanwhile, or it hangs.
     if (!(await isAnswered(path))) return;
   }
   throw serverRunning(path);
@@ -132,7 +132,7 @@ function serve(socket: Socket, handlers: ControlHandlers): void {
   socket.setTimeout(REQUEST_TIMEOUT_MS, () => socket.destroy());
   socket.on('error', () => socket.destroy());
   socket.on('data', (chunk: Buffer) => {
-    // Beyond its limit a line is not read: none has an end there.
+    // Anything beyond the limit is dropped: a valid request ends before it.
     text = (text + chunk.toString('latin1')).slice(0, REQUEST_MAX_BYTES + 1);
     const end = text.indexOf('\n');
     if (end === -1 && text.length <= REQUEST_MAX_BYTES) return;
@@ -160,14 +160,14 @@ async function respond(socket: Socket, line: string, handlers: ControlHandlers):
 const REPLY_MAX_BYTES = 4 * 1024 * 1024;
 
 const DENIED: ReadonlySet<string | undefined> = new Set(['EACCES', 'EPERM']);
-/** Somebody listens: there are too many connections, or too many that wait, or the server has just ended. */
+/** Errors of a socket that a server listens on: too many connections are open or waiting, or the server has just ended. */
 const BUSY: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EAGAIN']);
 
 /**
  * Sends a command to the server on this socket.
  *
- * @throws PagegateError server_not_running, server_busy, server_forbidden where this user cannot know whether there is one, or what
- *   the server answers
+ * @throws PagegateError server_not_running; server_busy; server_forbidden if this user may not open the socket; server_refused or the
+ *   server's own restart error if the command failed
  */
 export async function askServer(
   path: string,
@@ -189,7 +189,7 @@ export async function askServer(
       else if (BUSY.has(cause.code)) reject(fromSystem('server_busy', path, cause));
       else fail(cause.message, cause);
     });
-    // A character may come in two pieces.
+    // A UTF-8 character may be split over two chunks.
     socket.setEncoding('utf8');
     socket.on('data', (chunk: string) => {
       received += chunk;
@@ -197,8 +197,8 @@ export async function askServer(
     });
     socket.on('end', () => resolve(received));
   });
-  const reply = replyIn(text);
-  // Why a server is not replaced has codes of its own.
+  const reply = parseReply(text);
+  // A failed restart has its own error codes.
   if (!reply.ok && reply.error?.startsWith('restart_'))
     throw relayedError(reply.error, reply.message ?? '', 'server_refused');
   if (!reply.ok) throw new PagegateError('server_refused', reply.message ?? '', { command });
@@ -212,8 +212,8 @@ interface Reply {
   readonly message?: string;
 }
 
-/** What a server has answered, which may have ended before or meanwhile. */
-function replyIn(text: string): Reply {
+/** Parses a server's reply. The server may have ended before it sent all of it. */
+function parseReply(text: string): Reply {
   if (text === '') return { ok: false, message: 'The server ended.' };
   try {
     return JSON.parse(text) as Reply;

@@ -1,4 +1,4 @@
-/** Opens what a server serves: the index with everything that must hold before it is activated, and the policy. */
+/** Opens the data that a server serves: the index, with all checks before it is activated, and the policy. */
 import { type BigIntStats, fstatSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
@@ -16,24 +16,24 @@ import { runAtOnce, type Steps } from '../steps.ts';
 import type { Log } from './log.ts';
 
 /**
- * Opens and checks the index that is current.
+ * Opens and checks the current index.
  *
- * @throws what is wrong with it; nothing stays open then
+ * @throws PagegateError if it cannot be used. The file is then closed.
  */
 export function openCurrentIndex(config: Config): Index {
   return openChecked(statePaths(config).indexFile, (index) => checkLicense(config, index));
 }
 
-/** Where a worker process finds the open file of the index that is served, if it was given one. */
+/** File descriptor in a worker process under which it inherits the open index file, if it was given one. */
 export const GIVEN_INDEX_FD = 4;
 
 /**
- * Opens the index that this worker process was given. It was activated already, so no license is asked; but it must be the file
- * that was activated, unchanged.
+ * Opens the index whose file this worker process inherited. The license is not checked, because the index was activated before. But the
+ * file must be unchanged since then.
  *
- * @throws what is wrong with it; nothing stays open then
- * @throws PagegateError index_changed where the file was written to or cut
- * @throws PagegateError index_refused where it has another mode
+ * @throws PagegateError if it cannot be used. It is then closed.
+ * @throws PagegateError index_changed if the file was written to or truncated
+ * @throws PagegateError index_refused if its mode has changed
  */
 export function openGivenIndex(identity: string): Index {
   const path = `/proc/self/fd/${GIVEN_INDEX_FD}`;
@@ -72,26 +72,26 @@ function checkLicense(config: Config, { info }: Index): void {
   assertEntitled(license, { dataset: info.dataset, manifestSha256: info.manifestSha256, created: info.created });
 }
 
-/** Whether the normalizer of this program agrees with the one that the index was built with. */
+/** Whether this program normalizes names with the same Unicode version as the program that built the index. */
 export function hasSameUnicode({ info }: Index): boolean {
   return info.unicodeVersion === UNICODE_VERSION;
 }
 
 /**
- * Loads the policy that the configuration names.
+ * Loads the configured policy.
  *
- * @throws what is wrong with it
+ * @throws PagegateError if it cannot be used
  */
 export function openPolicy(config: Config): Policy {
   return runAtOnce(openPolicySteps(config));
 }
 
-/** The steps of {@link openPolicy}. @throws what is wrong with it */
+/** {@link openPolicy} in steps, so that the caller can handle requests in between. @throws PagegateError if the policy cannot be used */
 export function openPolicySteps({ policy: { profile, file } }: Config): Steps<Policy> {
   return loadPolicySteps({ profile: profile ?? undefined, file: file ?? undefined });
 }
 
-/** Reads an index into memory before it is served; a line of the log for each tenth. A failure closes the index. */
+/** Reads an index into memory before it is served. Logs one line for each tenth. If reading fails, closes the index. */
 export async function warmIndex(index: Index, log: Log): Promise<void> {
   let tenths = 0;
   try {
@@ -106,14 +106,17 @@ export async function warmIndex(index: Index, log: Log): Promise<void> {
   }
 }
 
-/** What a file is now; changes when it is replaced, its link points elsewhere or its mode changes. `-` where there is none. */
+/**
+ * Returns the identity of a file: mode, device, inode, size and modification time. It changes when the file is replaced or written to, or
+ * when its link points elsewhere. `-` if there is no file.
+ */
 export function fileIdentity(path: string | null): string {
   if (path === null) return '-';
   const stat = statSync(path, { throwIfNoEntry: false, bigint: true });
   return stat === undefined ? '-' : identityOf(stat);
 }
 
-/** The same of an open file. */
+/** {@link fileIdentity} for an open file. */
 export function openFileIdentity(fd: number): string {
   return identityOf(fstatSync(fd, { bigint: true }));
 }

@@ -1,21 +1,21 @@
 /**
- * Every line that the server can write to its log, in one table: the log takes no other event and no other field, and the reference page is
- * made from it.
+ * The table of all events that the server can write to its log. The log accepts no other event and no other field, and the reference page is
+ * generated from this table.
  */
 
 export type LogLevel = 'error' | 'warn' | 'info';
 
 export interface LogEventEntry {
   readonly level: LogLevel;
-  /** When the line is written: one sentence. */
+  /** When the line is written, in one sentence. */
   readonly meaning: string;
-  /** Its fields beside `time`, `level` and `event`, each with its meaning. One that does not apply is left out. */
+  /** Its fields besides `time`, `level` and `event`, each with its meaning. A field that does not apply is left out of the line. */
   readonly fields: Readonly<Record<Lowercase<string>, string>>;
-  /** What an operator should do. Empty where nothing is to be done. */
+  /** What an operator should do. Empty if nothing. */
   readonly action: string;
 }
 
-/** Fields that any line of a worker process has. */
+/** Fields of every line about a worker process. */
 const WORKER = { worker: 'number of the worker, from 0', pid: 'its process id' } as const;
 
 const FAILURE = {
@@ -24,7 +24,7 @@ const FAILURE = {
   stack: 'where in the program, for an unexpected failure',
 } as const;
 
-/** Checks a table of events without widening its names and fields. */
+/** Type-checks the table without widening its names and fields. */
 const table = <const T extends Readonly<Record<string, LogEventEntry>>>(entries: T): T => entries;
 
 export const LOG_EVENTS = table({
@@ -41,7 +41,7 @@ export const LOG_EVENTS = table({
   },
   stopping: {
     level: 'info',
-    meaning: 'The server was told to stop; it answers what is open first.',
+    meaning: 'The server is stopping; it answers open requests first.',
     fields: {},
     action: '',
   },
@@ -49,20 +49,20 @@ export const LOG_EVENTS = table({
   restarting: { level: 'info', meaning: 'The server starts its successor.', fields: {}, action: '' },
   restart_failed: {
     level: 'error',
-    meaning: 'The new server did not become ready, or is not well; this one goes on as before.',
+    meaning: 'The new server did not become or stay ready; this one continues as before.',
     fields: FAILURE,
     action: 'Follow the message and the log of the new server, then run "pagegate restart" again.',
   },
   handed_over: {
     level: 'info',
-    meaning: 'Another server has taken over; this one answers what is open, then ends.',
+    meaning: 'Another server has taken over; this one answers open requests, then ends.',
     fields: { pid: "the other server's process id", version: 'its version' },
     action: '',
   },
   taken_over: {
     level: 'info',
     meaning: 'This server has taken over from the one that started it.',
-    fields: { alone: 'true where that one ended before it had passed everything on' },
+    fields: { alone: 'true if that one ended before it had handed everything to this one' },
     action: '',
   },
   notify_failed: {
@@ -93,14 +93,14 @@ export const LOG_EVENTS = table({
     level: 'warn',
     meaning: 'One event had more lines than the log takes in that time; the rest were left out.',
     fields: { of: 'the event', count: 'how many lines were left out', seconds: 'in how many seconds' },
-    action: 'Do what is said for the event itself.',
+    action: 'See the action of that event.',
   },
 
   // ledger
   ledger_ready: { level: 'info', meaning: 'Lookups can be charged.', fields: {}, action: '' },
   ledger_unavailable: {
     level: 'error',
-    meaning: 'Lookups cannot be charged; what is reserved can still be used, then the answer is 503.',
+    meaning: 'Lookups cannot be charged. Reserved lookups can still be used; then the answer is 503.',
     fields: { reason: 'why, in words' },
     action: 'Follow the reason: free the disk, restore the file, correct the clock. Service then resumes by itself.',
   },
@@ -320,7 +320,7 @@ export type LogEvent = keyof typeof LOG_EVENTS;
 
 export type LogValue = string | number | boolean | null | undefined;
 
-/** The fields of an event; those of several where any of them may be meant. */
+/** The fields of an event. For a union of events, those of any one of them. */
 export type LogFields<E extends LogEvent = LogEvent> = {
   readonly [F in keyof (typeof LOG_EVENTS)[E]['fields']]?: LogValue;
 };

@@ -1,4 +1,4 @@
-/** The server's log: one JSON object a line on standard error. It never holds a request target, a key, a domain or a client's address. */
+/** The server's log: one JSON object per line on standard error. It never holds a request target, a key, a domain or a client's address. */
 import { writeSync } from 'node:fs';
 import { PagegateError } from '../errors.ts';
 import { LOG_EVENTS, type LogEvent, type LogFields, type LogLevel, type LogValue } from './log-events.ts';
@@ -7,19 +7,19 @@ import { LOG_EVENTS, type LogEvent, type LogFields, type LogLevel, type LogValue
 export type Log = <E extends LogEvent>(event: E, fields?: LogFields<E>) => void;
 
 export interface LogOptions {
-  /** Fields of every line. */
+  /** Fields that every line has. */
   readonly common?: Readonly<Record<string, LogValue>>;
-  /** Takes a line; standard error unless told otherwise. */
+  /** Writes a line; by default, to standard error. */
   readonly write?: (line: string) => void;
 }
 
 const SEVERITY: Readonly<Record<LogLevel, number>> = { error: 0, warn: 1, info: 2 };
 
-/** Lines of one event within {@link WINDOW_SECONDS}: one cause that meets every request must not fill the disk. */
+/** Most lines of one event within {@link WINDOW_SECONDS}: a problem that affects every request must not fill the disk. */
 const LINES_MAX = 50;
 const WINDOW_SECONDS = 10;
 
-/** The log of a process: events less severe than `least` are left out, and lines of one event are limited in rate. */
+/** Creates the log of a process. Events less severe than `least` are left out, and the lines of each event are rate-limited. */
 export function createLog(least: LogLevel, { common = {}, write = standardError() }: LogOptions = {}): Log {
   const counts = new Map<LogEvent, number>();
   const line = (event: LogEvent, fields: Readonly<Record<string, LogValue>>): void => {
@@ -40,7 +40,7 @@ export function createLog(least: LogLevel, { common = {}, write = standardError(
   };
 }
 
-/** Writes to standard error. A log that cannot be written, as on a full disk, must not end the server. */
+/** Returns a function that writes to standard error. A failed write, such as on a full disk, must not end the server. */
 function standardError(): (line: string) => void {
   const { stderr } = process;
   if (stderr.listenerCount('error') === 0) stderr.on('error', () => {});
@@ -49,25 +49,25 @@ function standardError(): (line: string) => void {
       stderr.write(line);
       return;
     }
-    // The stream gives up with its first failure; the disk may have space again.
+    // A stream is destroyed by its first failure, but the disk may have space again.
     try {
       writeSync(stderr.fd, line);
     } catch {
-      // Nowhere is left to say it.
+      // There is no other place to report the failure.
     }
   };
 }
 
-/** What a failure says about itself in a log line. */
+/** The fields of a failure in a log line. */
 interface FailureFields {
   readonly code: string;
   readonly message?: string;
   readonly stack?: string;
-  /** The kind of failure, where its message may not be written. */
+  /** The name of the error class, for a failure whose message may not be logged. */
   readonly name?: string;
 }
 
-/** What a failure says about itself, for a log line. */
+/** Returns the log fields of a failure, with its message. */
 export function failureFields(error: unknown): Omit<FailureFields, 'name'> & { readonly message: string } {
   if (error instanceof PagegateError) return { code: error.code, message: error.message };
   if (error instanceof Error) return { code: 'internal', message: error.message, stack: error.stack ?? '' };
@@ -75,12 +75,12 @@ export function failureFields(error: unknown): Omit<FailureFields, 'name'> & { r
 }
 
 /**
- * The same for a failure while a request was answered. The message of an unexpected failure may quote what the client sent, so only
- * its name and the places in the program are written.
+ * Returns the log fields of a failure while a request was answered. The message of an unexpected failure may quote the request, so only
+ * the name of the error and the stack's code locations are logged.
  */
 export function requestFailureFields(error: unknown): FailureFields {
   if (error instanceof PagegateError) return { code: error.code, message: error.message };
   if (!(error instanceof Error)) return { code: 'internal' };
-  const places = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
-  return { code: 'internal', name: error.name, stack: places.join('\n') };
+  const frames = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  return { code: 'internal', name: error.name, stack: frames.join('\n') };
 }

@@ -1,19 +1,19 @@
 /**
- * Every metric of a server, in one table: `/metrics` is rendered from it, and the reference page is made from it. A name that is not here
- * cannot be counted. Each has the prefix `pagegate_` on the wire.
+ * The table of all metrics of a server. `/metrics` and the reference page are generated from it, and a metric that it does not list cannot be
+ * counted. In `/metrics`, each name has the prefix `pagegate_`.
  */
 
 export interface MetricEntry {
   readonly type: 'counter' | 'gauge' | 'histogram';
-  /** What it counts or measures, and in which unit: one sentence. */
+  /** What the metric counts or measures, and its unit, in one sentence. */
   readonly meaning: string;
-  /** Its labels, each with the values that it takes. */
+  /** Its labels, each with a description of its values. */
   readonly labels: Readonly<Record<string, string>>;
-  /** When an operator should look, and at what. Empty where it is for information only. */
+  /** When an operator should act, and what to look at. Empty for a metric that is only informative. */
   readonly worry: string;
 }
 
-/** Checks a table of metrics without widening its names and labels. */
+/** Type-checks the table without widening its names and labels. */
 const table = <const T extends Readonly<Record<string, MetricEntry>>>(entries: T): T => entries;
 
 export const METRICS = table({
@@ -116,7 +116,7 @@ export const METRICS = table({
   },
   swaps_total: {
     type: 'counter',
-    meaning: 'Swaps of what is served while serving, over all workers. What a worker begins with does not count.',
+    meaning: 'Swaps of index, policy or certificate over all workers. What a worker starts with does not count.',
     labels: { part: 'index, policy or certificate', outcome: 'done or refused' },
     worry: 'Outcome refused: what was delivered is not served; the log line says why.',
   },
@@ -146,7 +146,7 @@ export const METRICS = table({
   },
   workers_configured: {
     type: 'gauge',
-    meaning: 'Workers that there should be.',
+    meaning: 'Configured number of workers.',
     labels: {},
     worry: '',
   },
@@ -238,12 +238,12 @@ export type HistogramName = NamesOf<'histogram'>;
 
 type LabelsOf<N extends MetricName> = Readonly<Record<keyof (typeof METRICS)[N]['labels'], string>>;
 
-/** The labels of a metric as a further argument; none where it has none. */
+/** The labels of a metric as a rest parameter; empty if it has none. */
 export type LabelArguments<N extends MetricName> = keyof (typeof METRICS)[N]['labels'] extends never
   ? []
   : [labels: LabelsOf<N>];
 
-/** A metric with its labels as it stands in the text format: `requests_total{status="200",code="ok"}`. */
+/** Returns the series of a metric with its labels, as in the text format: `requests_total{status="200",code="ok"}`. */
 export function seriesOf<N extends MetricName>(name: N, ...[labels]: LabelArguments<N>): string {
   if (labels === undefined) return name;
   const pairs = Object.keys(METRICS[name].labels).map((label) => {
@@ -260,12 +260,12 @@ export const LATENCY_BOUNDS_SECONDS = [
 ] as const;
 
 export interface HistogramSnapshot {
-  /** One count for each bound, and the last for everything above. Not cumulative. */
+  /** One count for each bound, then one for all values above the last. Not cumulative. */
   readonly counts: readonly number[];
   readonly sumSeconds: number;
 }
 
-/** What a worker hands to the primary process: numbers by series ({@link seriesOf}), never a domain, an address or a key. */
+/** The metrics that a worker sends to the primary: numbers by series ({@link seriesOf}), never a domain, an address or a key. */
 export interface MetricsSnapshot {
   readonly counters: Readonly<Record<string, number>>;
   readonly gauges: Readonly<Record<string, number>>;

@@ -1,4 +1,4 @@
-/** Certificate and private key of the listener, read from their files and checked. Whether they are taken is decided in `swap/`. */
+/** Reads and checks the listener's certificate and private key. `swap/` decides whether they are used. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Stats } from 'node:fs';
 import type { Config } from '../config/config.ts';
@@ -12,14 +12,14 @@ const NEXT_CERTIFICATE = /(?=-----BEGIN CERTIFICATE-----)/;
 export interface Certificate {
   /** The chain, in PEM. */
   readonly chain: string;
-  /** The private key, in PEM. It is neither logged nor written to a disk. */
+  /** The private key, in PEM. It is never logged or written to disk. */
   readonly key: string;
-  /** When the first certificate of the chain expires, in milliseconds since 1970. */
+  /** Earliest expiry of all certificates in the chain, in milliseconds since 1970. */
   readonly expiresMs: number;
 }
 
 /**
- * Reads the files and checks that they hold a certificate and its key.
+ * Reads both files and checks that the key belongs to the certificate.
  *
  * @throws PagegateError tls_unusable
  */
@@ -37,14 +37,14 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
 }
 
 /**
- * Reads a chain and the certificate it begins with.
+ * Reads a certificate chain. Returns it with its first certificate, the server's own.
  *
  * @throws PagegateError tls_unusable
  */
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
   const chain = readPem(file);
   const certificate = parsed(file, 'a certificate in PEM', () => new X509Certificate(chain));
-  // For anything else the transport would only say that it does not start.
+  // Without this check, the transport would fail to start without giving a reason.
   const all = chain.split(NEXT_CERTIFICATE).filter((text) => NEXT_CERTIFICATE.test(text));
   for (const other of all.slice(1)) parsed(file, 'a certificate in PEM', () => new X509Certificate(other));
   return { chain, certificate };
@@ -54,7 +54,7 @@ export function readChain(file: string): { readonly chain: string; readonly cert
 export const certificatesOf = (chain: string): X509Certificate[] =>
   chain.split(NEXT_CERTIFICATE).flatMap((text) => (NEXT_CERTIFICATE.test(text) ? [new X509Certificate(text)] : []));
 
-/** The names that clients call the server by: those of the configuration, else its address where it listens on one. */
+/** Returns the names that clients use for the server: the configured ones, or else the address it listens on. Empty if it listens on all. */
 export function expectedNames({ server: { host }, tls: { names } }: Config): readonly string[] {
   if (names.length > 0) return names;
   return host === '0.0.0.0' || host === '::' || host === '[::]' ? [] : [withoutBrackets(host)];
@@ -80,7 +80,7 @@ function unusable(path: string, why: string, cause?: unknown): PagegateError {
 }
 
 /**
- * What the configuration names; undefined without TLS.
+ * Reads the configured certificate; undefined without TLS.
  *
  * @throws PagegateError tls_unusable
  */

@@ -1,7 +1,7 @@
-/** A failure that another process has told of, as code and message. */
+/** Errors that another process has reported as code and message. */
 import { ERRORS, type ErrorCode, PagegateError } from '../errors.ts';
 
-/** The failure with its own code; where the code is not known here, with another one. */
+/** Recreates the error. If its code is unknown here, such as one of another version, the error gets the code `otherwise`. */
 export function relayedError(code: string, message: string, otherwise: ErrorCode): PagegateError {
   if (!Object.hasOwn(ERRORS, code)) return new PagegateError(otherwise, message);
   const sentence = ERRORS[code as ErrorCode].message;

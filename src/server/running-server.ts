@@ -1,4 +1,4 @@
-/** A server that answers: asked, restarted, stopped. */
+/** A running server: status, commands, restart and stop. */
 import { rmSync } from 'node:fs';
 import type { Server } from 'node:http';
 import { statePaths } from '../config/paths.ts';
@@ -12,47 +12,47 @@ import { burstTableSizeBytes } from './request/burst-limit.ts';
 import type { Readiness, ReloadReply, RestartReply, ServerStatus } from './status.ts';
 import { notifySystemd } from './systemd.ts';
 
-/** What a server consists of. */
+/** The parts of a server. */
 export interface ServerParts extends ObservedServer {
   readonly log: Log;
-  /** How the server that follows this one is started; undefined where none can be. */
+  /** Command that starts the successor; undefined if this server cannot be restarted. */
   readonly program: ServerProgram | undefined;
-  /** Resolves when no other server's workers charge in the shared counters any more. */
+  /** Resolves when the predecessor's workers no longer charge in the shared counters. */
   readonly predecessorGone: Promise<void>;
-  /** Resolves when no other server has its console, say, where ours should be. */
+  /** Resolves when the predecessor no longer occupies places that this server needs, such as the console's address. */
   readonly inPlace: Promise<void>;
   burstFile: string | undefined;
   admin: { readonly server: Server; readonly port: number } | undefined;
   control: ControlSocket | undefined;
 }
 
-/** The time that the ledger writer is given for its last commit when workers have taken all of the drain time, in milliseconds. */
+/** Time for the ledger writer's last commit when the workers have used up the drain time, in milliseconds. */
 const LAST_COMMIT_MS = 2_000;
-/** How long a restart waits for the new server to become ready, unless told otherwise. */
+/** Default time that a restart waits for the new server to become ready. */
 const RESTART_WAIT_SECONDS = 120;
 const RESTART_WAIT_MAX_SECONDS = 3_600;
-/** The process that ends a container with its own end. */
+/** The first process of a container; when it ends, the container ends. */
 const FIRST_PID = 1;
-/** An answer on the control socket leaves before the sockets close. */
+/** Delay before a stop, so that the control socket's answer is sent before the sockets close, in milliseconds. */
 const ANSWER_MS = 10;
 
-/** A server as a whole: it answers, is asked and commanded, and stops or gives way to another one. */
+/** A running server. It reports its state, takes commands, and stops or hands over to a successor. */
 export class RunningServer {
   readonly port: number;
-  /** Resolves when the server has stopped, for whatever reason. */
+  /** Resolves when the server has stopped, for any reason. */
   readonly stopped: Promise<void>;
-  /** Resolves when it has given way to another server, or begins to stop. */
+  /** Resolves when a successor has taken over or the server begins to stop. */
   readonly leaving: Promise<void>;
   readonly #parts: ServerParts;
   readonly #resolveStopped: () => void;
   readonly #resolveLeaving: () => void;
   #stopping: Promise<void> | undefined;
   #successor: Successor | undefined;
-  /** Settles when a restart that is under way has come to its end. */
+  /** Settles when the restart in progress has ended. */
   #restarting: Promise<unknown> | undefined;
   #isHandedOver = false;
 
-  /** @param parts what `startServer` started, in this order; `stop` ends them in the other. */
+  /** @param parts the parts that `startServer` has started. */
   constructor(parts: ServerParts) {
     this.#parts = parts;
     this.port = parts.port;
@@ -64,12 +64,12 @@ export class RunningServer {
     this.#resolveLeaving = leaving.resolve;
   }
 
-  /** Resolves when no other server stands where this one does: at once, but for one that takes over. */
+  /** Resolves when the predecessor no longer occupies places that this server needs. Without a predecessor it is already resolved. */
   get inPlace(): Promise<void> {
     return this.#parts.inPlace;
   }
 
-  /** Undefined without an admin listener. */
+  /** URL of the admin listener; undefined without one. */
   get adminUrl(): string | undefined {
     const { admin, config } = this.#parts;
     return admin === undefined ? undefined : adminUrl(config, admin.port);
@@ -80,14 +80,14 @@ export class RunningServer {
     return this.#parts.supervisor.pids;
   }
 
-  /** Reloads index, policy and certificate in every worker; resolves with what each reports. */
+  /** Reloads index, policy and certificate in every worker. Resolves with the report of each. */
   async reload(): Promise<ReloadReply> {
     return reloadAll(this.#parts);
   }
 
-  /** Whether lookups are answered: by this server, or by the one that it has given way to. */
+  /** Whether lookups are answered, by this server or by its successor. */
   async readiness(): Promise<Readiness> {
-    // A connection that was accepted before may ask after the workers have begun to stop.
+    // A connection accepted before the hand-over may send this request when the workers have begun to stop.
     return this.#isHandedOver ? { ready: true, reasons: [], warnings: [] } : readiness(this.#parts);
   }
 
@@ -95,17 +95,17 @@ export class RunningServer {
     return { ...(await serverStatus(this.#parts)), stopping: this.#stopping !== undefined };
   }
 
-  /** Prometheus text. */
+  /** All metrics in the Prometheus text format. */
   async metrics(): Promise<string> {
     return metricsText(this.#parts);
   }
 
-  /** What all workers counted since the start, those included that have ended. */
+  /** Sum of the metrics of all workers since the start, including workers that have ended. */
   async snapshot(): Promise<MetricsSnapshot> {
     return this.#parts.supervisor.metrics();
   }
 
-  /** Listens for commands. */
+  /** Opens the control socket. With `mayReplace`, it replaces the socket of another running server. */
   async listenControl(mayReplace: boolean): Promise<void> {
     const soon = (task: () => void): void => void setTimeout(task, ANSWER_MS);
     const handlers: ControlHandlers = {
@@ -126,9 +126,9 @@ export class RunningServer {
   }
 
   /**
-   * Starts the server that follows this one and hands everything over to it; {@link stop} this one then, which answers what is open.
+   * Starts the successor and hands everything over to it. Call {@link stop} afterwards: it answers the open requests.
    *
-   * @throws PagegateError restart_busy, restart_failed, restart_needs_stop; then this server goes on as before.
+   * @throws PagegateError restart_busy, restart_failed, restart_needs_stop. This server then continues as before.
    */
   async restart(waitSeconds: number): Promise<RestartReply> {
     if (this.#stopping !== undefined || this.#restarting !== undefined) throw new PagegateError('restart_busy');
@@ -166,7 +166,7 @@ export class RunningServer {
       this.#resolveLeaving();
       notifySystemd(log, { MAINPID: reply.pid });
       successor.commit();
-      // From now on only the successor says how the server is.
+      // From now on only the successor reports health and metrics.
       admin?.server.close();
       if (successor.keepsBurstFile) this.#parts.burstFile = undefined;
       log('handed_over', { pid: reply.pid, version: reply.version });
@@ -174,7 +174,7 @@ export class RunningServer {
     } catch (error) {
       this.#successor = undefined;
       log('restart_failed', failureFields(error));
-      // It may have taken our socket.
+      // The failed successor may have replaced our socket.
       this.#parts.control?.close();
       await this.listenControl(true);
       throw error;
@@ -205,7 +205,7 @@ export class RunningServer {
       new Promise((resolve) => setTimeout(resolve, untilMs - performance.now()).unref()),
     ]);
     const { admin, control, burstFile } = this.#parts;
-    // Before the ledger is given up: the next server that waits for it must find the socket free.
+    // Before the ledger is released: a server that waits for the ledger must find the control socket free.
     control?.close();
     await ledgerWriter.close(Math.max(LAST_COMMIT_MS, untilMs - performance.now()));
     admin?.server.close();

@@ -1,4 +1,4 @@
-/** The server as a whole: checks, ledger writer, workers, admin listener, control socket; started together, stopped together. */
+/** Starts the server as a whole: start-up checks, ledger writer, workers, admin listener and control socket. */
 import { rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -34,18 +34,18 @@ export type { RunningServer } from './running-server.ts';
 
 export interface ServerOptions {
   readonly log: Log;
-  /** How a worker is started; each is a process of its own where it is undefined. */
+  /** Starts a worker; by default, each worker is a process. */
   readonly startWorker?: typeof forkWorker;
-  /** How the server that follows this one is started; without it this one cannot be restarted. */
+  /** Command that starts the successor. Without it, this server cannot be restarted. */
   readonly program?: ServerProgram | undefined;
-  /** The server that this one follows. */
+  /** The running server that this one replaces. */
   readonly predecessor?: Predecessor | undefined;
 }
 
 /**
- * Starts everything, or nothing; one that follows another server takes over from it.
+ * Starts all parts; if one fails, stops those already started. With a predecessor, takes over from it.
  *
- * @throws PagegateError plain_http_refused, bad_ledger_url, server_running, listen_failed, and what the parts throw.
+ * @throws PagegateError plain_http_refused, bad_ledger_url, server_running, listen_failed, and the errors of the parts.
  */
 export async function startServer(config: Config, options: ServerOptions): Promise<RunningServer> {
   if (config.ledger.url !== null) (await import('../ledger/fleet.ts')).checkLedgerUrl(config.ledger.url);
@@ -63,7 +63,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   }
 }
 
-/** The predecessor's port where it is ours, too: its workers and ours then share it. */
+/** Returns the predecessor's port if this server uses the same host and port: the workers of both then share it. Otherwise calls findPort. */
 async function portFor({ server: { host, port } }: Config, shared: BeginMessage | undefined): Promise<HeldPort> {
   if (shared === undefined || shared.host !== host || (port !== 0 && port !== shared.port)) return findPort(host, port);
   return { port: shared.port, release: async () => {} };
@@ -92,7 +92,7 @@ async function startOn({ port, release }: HeldPort, config: Config, start: Start
     burstFile ??= createBurstFile(statePaths(config).runDir, config.burst, shared !== undefined);
     const supervisor = createSupervisor(config, port, burstFile, start);
     await supervisor.start();
-    // Before anybody is told the port: the holder cuts the connections that it is given.
+    // Before the port is announced: the socket that holds it destroys every connection it accepts.
     await release();
     const parts: ServerParts = {
       config,
@@ -129,7 +129,7 @@ async function startOn({ port, release }: HeldPort, config: Config, start: Start
   }
 }
 
-/** Starts no worker yet. */
+/** Creates the supervisor without starting its workers. */
 function createSupervisor(
   config: Config,
   port: number,
@@ -152,10 +152,10 @@ function createSupervisor(
 const notifyReady = (log: Log, address: string): void =>
   notifySystemd(log, { READY: 1, STATUS: `pagegate ${PROGRAM_VERSION} answers on ${address}` });
 
-/** Longer than a predecessor needs to close its sockets. */
+/** Longer than a predecessor needs to close its sockets, in milliseconds. */
 const CLOSED_MS = 1_000;
 
-/** Takes over from a server whose workers listen beside ours; where it dies before all is passed on, this one goes on alone. */
+/** Takes over from a server whose workers listen on the same port. If it dies during the hand-over, this server continues alone. */
 async function takeOver(
   predecessor: Predecessor,
   parts: ServerParts,
@@ -168,7 +168,7 @@ async function takeOver(
   await startAdmin(parts, server, taken);
   if (taken !== undefined) await ledgerWriter.inPlace;
   await server.listenControl(taken !== undefined);
-  // One alone: as old sockets are closed, those after it take their places, and this one is the last to be left empty.
+  // Steer to the first of our places only: when an old socket closes, the last socket takes its place, so our first place is the last to be empty.
   if (taken !== undefined) await supervisor.ask('steer', { first: taken.listening, count: 1 });
   predecessor.taken(() => successorReadiness(parts));
   const finish = async (): Promise<void> => {
@@ -181,7 +181,7 @@ async function takeOver(
   void finish();
 }
 
-/** Readiness, where a worker that died at its first requests counts against the server. */
+/** Returns the readiness of this server. A worker that has died since the start counts as a reason against it. */
 async function successorReadiness(parts: ServerParts): Promise<SuccessorReadiness> {
   const { reasons } = await readiness(parts);
   const all = parts.supervisor.restarts === 0 ? reasons : [...reasons, 'a worker died'];
@@ -193,7 +193,7 @@ async function startAdminEndpoints(parts: ServerParts, server: RunningServer): P
   await startAdmin(parts, server, undefined);
 }
 
-/** Starts the admin listener, on the predecessor's socket where that listens where ours should. */
+/** Starts the admin listener. Uses the predecessor's socket if that listens on the configured address. */
 async function startAdmin(parts: ServerParts, server: RunningServer, taken: TakenOver | undefined): Promise<void> {
   const { host, port, enabled } = parts.config.admin;
   const { admin, adminServer } = taken ?? {};
@@ -210,7 +210,11 @@ async function startAdmin(parts: ServerParts, server: RunningServer, taken: Take
   parts.admin = await listenAdmin(host, port, sources, isOurs ? adminServer : undefined);
 }
 
-/** The certificate, where there is TLS. */
+/**
+ * Checks that the transport loads and that plain HTTP is permitted. Returns the certificate, or undefined without TLS.
+ *
+ * @throws PagegateError transport_unavailable, tls_unusable, plain_http_refused
+ */
 function checkTransport(config: Config): Certificate | undefined {
   loadUws();
   const certificate = configuredCertificate(config.tls);

@@ -1,8 +1,8 @@
-/** What a running server says of itself over the Unix socket and the admin listener. */
+/** The state of a running server, as the control socket and the admin listener report it. */
 import type { MissingWorker } from './process/supervisor.ts';
 import type { ReloadReport, WorkerStatus } from './process/worker-status.ts';
 
-/** Whether every lookup can be answered, why not, and what is not as it should be all the same (an index that was refused …). */
+/** Whether every lookup can be answered, the reasons why not, and warnings that do not stop lookups (an index that was refused …). */
 export interface Readiness {
   /** True exactly when there are no reasons. */
   readonly ready: boolean;
@@ -11,7 +11,7 @@ export interface Readiness {
 }
 
 export interface ServerStatus extends Readiness {
-  /** Whether it was told to stop. */
+  /** Whether the server is stopping. */
   readonly stopping: boolean;
   readonly version: string;
   readonly pid: number;
@@ -20,18 +20,18 @@ export interface ServerStatus extends Readiness {
   readonly address: string;
   readonly tls: boolean;
   readonly worker_restarts: number;
-  /** Those that answered. */
+  /** Workers that answered. */
   readonly workers: readonly (WorkerStatus & { readonly worker: number })[];
-  /** Those that did not. */
+  /** Workers that did not answer. */
   readonly missing: readonly MissingWorker[];
 }
 
 export interface ReloadReply {
-  /** Those that answered. */
+  /** Workers that answered. */
   readonly workers: readonly (ReloadReport & { readonly worker: number })[];
-  /** Those that did not; each is replaced, and its replacement begins with the same files. */
+  /** Workers that did not answer. Each is replaced, and its replacement loads the same files. */
   readonly missing: readonly MissingWorker[];
-  /** What is not as it should be afterwards, as health lists it. */
+  /** Warnings of the server after the reload. */
   readonly warnings: readonly string[];
 }
 

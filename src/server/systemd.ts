@@ -1,10 +1,10 @@
-/** What systemd wants to know of a service of `Type=notify`; without systemd nothing is said. */
+/** State notifications to systemd for a service of `Type=notify`. Without systemd nothing is sent. */
 import { sendDatagram } from '../platform/sockets.ts';
 import type { Log } from './log.ts';
 
 /**
- * Sends a state as sd_notify(3) does, such as `READY=1`. Node has no datagrams between processes, and the program `systemd-notify` speaks as a
- * process of its own, which systemd believes only where the unit lets it: so the datagram is sent by the C library.
+ * Sends a state such as `READY=1`, as sd_notify(3) does. The C library sends the datagram, because Node has no Unix datagram sockets. The
+ * program `systemd-notify` is no alternative: it is another process, and systemd accepts its messages only if the unit permits that.
  */
 export function notifySystemd(log: Log, state: Readonly<Record<string, string | number>>): void {
   const path = process.env['NOTIFY_SOCKET'];

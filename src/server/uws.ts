@@ -1,4 +1,4 @@
-/** The only import of uWebSockets.js: its types, and how it is loaded on this host. */
+/** The only import of uWebSockets.js: its types, and the code that loads it on this host. */
 import type * as UwsModule from 'uWebSockets.js';
 import { existsSync } from 'node:fs';
 import Module, { createRequire } from 'node:module';
@@ -10,10 +10,10 @@ export type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from '
 
 export type Uws = typeof UwsModule;
 
-/** The program's environment must hold these before the transport is loaded. */
+/** Environment variables that must be set before the transport is loaded. */
 const ENVIRONMENT = { UWS_HTTP_MAX_HEADERS_SIZE: String(LIMITS.headersBytes.value) };
 
-/** The glibc that the transport's own binaries are linked against, and the oldest that an adapted copy works with. */
+/** The glibc version that the transport's binaries are linked against (`own`), and the oldest that an adapted copy works with. */
 export const GLIBC = { own: [2, 38], oldest: [2, 36] } as const;
 
 let loaded: Uws | undefined;
@@ -21,7 +21,7 @@ let loaded: Uws | undefined;
 /**
  * Loads the transport, once.
  *
- * @throws PagegateError transport_unavailable with what was tried
+ * @throws PagegateError transport_unavailable; its message lists what was tried
  */
 export function loadUws(): Uws {
   if (loaded !== undefined) return loaded;
@@ -38,7 +38,7 @@ export function loadUws(): Uws {
   const problem = glibc !== undefined && isOlderGlibc(glibc, GLIBC.own) ? loadCompatible(require, binary) : '';
   try {
     loaded = require('uWebSockets.js') as Uws;
-    // Without this every answer has a header with the transport's name and version. The call is not in its types.
+    // Otherwise every response has a header with the transport's name and version. The types lack this function.
     (loaded as Uws & { _cfg(setting: string): void })._cfg('silent');
     return loaded;
   } catch (cause) {
@@ -47,19 +47,19 @@ export function loadUws(): Uws {
   }
 }
 
-/** The version of the host's glibc; undefined on a host without it. */
+/** Version of the host's glibc; undefined on a host without it. */
 export function glibcVersion(): string | undefined {
   const report = process.report.getReport() as { header?: { glibcVersionRuntime?: string } };
   return report.header?.glibcVersionRuntime;
 }
 
-/** Whether a version of glibc, such as `2.36`, is older than another one. */
+/** Whether a glibc version, such as `2.36`, is older than another one. */
 export function isOlderGlibc(version: string, [major, minor]: readonly [number, number]): boolean {
   const [ownMajor = 0, ownMinor = 0] = version.split('.').map(Number);
   return ownMajor < major || (ownMajor === major && ownMinor < minor);
 }
 
-/** Puts the copy that the install step made for older hosts where the package looks for its binary. Returns what is wrong, or ''. */
+/** Loads the copy that the install step made for older hosts in place of the package's binary. Returns the problem, or ''. */
 function loadCompatible(require: NodeJS.Require, original: string): string {
   const compatible = original.replace(/\.node$/, '.glibc-compat.node');
   if (!existsSync(compatible)) return `This host needs the adapted copy ${compatible}; "make install" makes it.`;

@@ -1,17 +1,18 @@
-/** The byte strings that records are put together from, and the wheels that choose among them. */
+/** The byte strings that records are composed of, and the wheels that choose among them. */
 import { filteringCategories, filteringOrdinal, iabCategories } from '../../src/record/taxonomy.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { assumed, model, namesOf, wheelOf } from './model.ts';
 import { mix } from './random.ts';
 import { makeWheel, Pool, type Wheel } from './weighted-choice.ts';
 
-/** A type's paths are learned where the sample has this many URLs of it; help and legal pages of the sample are of one kind each. */
+/** A type's paths are learned if the sample has at least this many URLs of it. */
 const LEARN_FROM = 400;
+/** Types whose paths are never learned, because the sample's pages of that type are all of one kind. */
 const NOT_TYPICAL = new Set(['help']);
 
 export const types = pageTypes('full').map((type) => type.name);
 
-/** Where a site's pages lie: one choice for each site. */
+/** Beginnings of page URLs. Each site uses one of them. */
 export const SITE_PREFIXES = ['https://www.', 'https://', 'http://www.', 'http://'];
 export const HTTPS_APEX = 1;
 const [onDomain, onWww] = model.pages.hosts;
@@ -22,7 +23,7 @@ export const endings = namesOf(model.pages.endings);
 export const endingWheel = wheelOf(model.pages.endings, 256);
 export const locales = new Pool(namesOf(model.pages.locales).map((locale) => `/${locale}`));
 export const localeWheel = wheelOf(model.pages.locales, 256);
-/** Share of sites whose pages lie below a locale. */
+/** Share of sites whose page paths begin with a locale. */
 export const LOCAL_SHARE = model.pages.local[0] / model.pages.local[1];
 
 /** `type * SITE_PREFIXES.length + prefix` → `"login":"https://www.` */
@@ -32,7 +33,7 @@ export interface TypePages {
   /** `path * endings.length + ending` → `/login/"`. */
   readonly paths: Pool;
   readonly pathWheel: Wheel;
-  /** Share of the type's pages that lie on a host of their own. */
+  /** Share of the type's pages that are on a separate host. */
   readonly hostShare: number;
   /** → `"docs":"https://docs.` */
   readonly hosts: Pool;
@@ -92,7 +93,7 @@ function languageWheel(top: string): Wheel {
 }
 
 const anyLanguage = languageWheel('*');
-/** Public suffix number → the languages below its top-level domain. */
+/** Public suffix number → the languages of sites under its top-level domain. */
 export const languageWheels: readonly Wheel[] = namesOf(model.names.suffixes).map((suffix) => {
   const top = suffix.slice(suffix.lastIndexOf('.') + 1);
   return top !== '*' && model.languages[top] !== undefined ? languageWheel(top) : anyLanguage;
@@ -101,7 +102,7 @@ export const familyLanguages: Wheel = anyLanguage;
 
 /** → `,"iab_category":"…"` */
 export const iabFields = new Pool(iabCategories.map(({ path }) => `,"iab_category":${JSON.stringify(path)}`));
-/** Popularity falls with the rank (the usual law); which symbol has which rank is a shuffle. */
+/** Creates a wheel on which popularity falls with the rank (Zipf-like). The ranks of the symbols are shuffled. */
 function fallingWheel(factors: readonly number[], size: number, salt: number): Wheel {
   const order = factors.map((_, symbol) => symbol).sort((a, b) => mix(a + salt) - mix(b + salt));
   const weights = new Array<number>(factors.length).fill(0);
@@ -109,7 +110,7 @@ function fallingWheel(factors: readonly number[], size: number, salt: number): W
   return makeWheel(weights, size);
 }
 
-/** A site is more often filed under a wide category than under a narrow one: factor by tier. */
+/** Factors by tier: a site has a broad category more often than a narrow one. */
 const TIER_FACTORS = [3, 1.5, 0.6, 0.3];
 const tierOf = (path: string): number => path.split(' > ').length;
 

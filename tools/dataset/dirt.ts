@@ -1,11 +1,11 @@
-/** Dirt as real lists have it, on request: each kind is something the builder repairs or rejects. */
+/** Optional dirt, as in real lists. The builder repairs or rejects each kind. */
 import { mix } from './random.ts';
 import type { RecordSource } from './records.ts';
 
 interface Line {
   readonly text: string;
   readonly domain: string;
-  /** An earlier name of the same data set. */
+  /** An earlier name of the same dataset. */
   readonly earlier: string;
   readonly number: number;
 }
@@ -14,7 +14,7 @@ const withDomain = (line: Line, domain: string): string =>
   line.text.replace(`"${line.domain}"`, JSON.stringify(domain));
 const withEnd = (line: Line, more: string): string => `${line.text.slice(0, -1)},${more}}`;
 
-/** Kind → the line it becomes. Kinds are chosen evenly. */
+/** Kind of dirt → function that makes its line. All kinds are equally likely. */
 export const DIRT: Readonly<Record<string, (line: Line) => string>> = {
   duplicate: (line) => line.text.replaceAll(line.domain, line.earlier),
   duplicate_www: (line) => line.text.replaceAll(line.domain, line.earlier).replace('"domain":"', '"domain":"www.'),
@@ -60,14 +60,14 @@ export const DIRT: Readonly<Record<string, (line: Line) => string>> = {
 };
 
 const KINDS = Object.keys(DIRT);
-/** No line of dirt is longer. */
+/** Longest line of dirt. */
 export const DIRT_MAX_BYTES = 200_000;
 
 function withoutRank(text: string): string {
   return text.replace(/,"global_rank":\d+/, '');
 }
 
-/** Decides which records are dirt; the same for everyone who asks. */
+/** Decides deterministically which records become dirt, and writes them. */
 export class DirtSource {
   readonly counts: Record<string, number> = {};
   readonly #source: RecordSource;
@@ -75,7 +75,7 @@ export class DirtSource {
   readonly #chance: number;
   readonly #scratch = Buffer.alloc(32_768);
 
-  /** `share` of the records, from 0 to 1. */
+  /** @param share share of the records that become dirt, from 0 to 1. */
   constructor(source: RecordSource, seed: number, share: number) {
     this.#source = source;
     this.#seed = mix(seed ^ 0x6a09e667);
@@ -86,7 +86,7 @@ export class DirtSource {
     return mix(this.#seed + Math.imul(i, 0x9e3779b1)) >>> 0 < this.#chance;
   }
 
-  /** Writes the dirt that takes the place of record `i`; returns the offset after its line feed. */
+  /** Writes the dirt that replaces record `i`. Returns the offset after its line feed. */
   write(i: number, out: Buffer, at: number): number {
     const choice = mix(this.#seed ^ Math.imul(i + 1, 0x85ebca6b)) >>> 0;
     const kind = KINDS[choice % KINDS.length]!;

@@ -1,17 +1,18 @@
-/** The folder that a generated drop goes into. */
+/** The output folder of a generated drop. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeFolder } from '../../src/platform/folders.ts';
 
-/** What the manifest of every generated drop says. */
+/** The dataset name in the manifest of every generated drop. */
 export const DATASET_ID = 'pagegate-made-up';
 
 const MANIFEST = 'manifest.json';
 const PART = /^[A-Za-z0-9][A-Za-z0-9._-]*\.ndjson(?:\.gz|\.zst)?$/;
 
 /**
- * Makes the folder, and clears it for parts of these names: a drop that was generated there before goes, its manifest first. Throws where
- * the folder cannot be made, or holds the manifest or parts of something else; then nothing is changed.
+ * Creates the folder for parts with these names. Removes a drop that was generated there before, its manifest first.
+ *
+ * @throws Error if the folder cannot be created, or holds another manifest or other parts. Nothing is changed then.
  */
 export function prepareFolder(folder: string, names: readonly string[]): void {
   makeFolder(folder);
@@ -25,7 +26,7 @@ export function prepareFolder(folder: string, names: readonly string[]): void {
   for (const name of [MANIFEST, `${MANIFEST}.sig`, ...old]) rmSync(join(folder, name), { force: true });
 }
 
-/** Names of the parts of a drop that was generated. Throws where it was not. */
+/** Returns the names of the parts of a generated drop. @throws Error if the drop was not generated */
 function generatedParts(folder: string): string[] {
   const refusal = `${folder} holds a drop that was not generated: remove it, or choose another folder`;
   let manifest: { dataset?: unknown; files?: unknown };

@@ -1,5 +1,5 @@
 /**
- * Generates a drop of synthetic records that look like real ones: see README.md beside this file.
+ * Generates a drop of synthetic records that look like real ones: see README.md in this folder.
  *
  *   node tools/dataset/generate.ts --records N --seed S --out DIRECTORY|-
  */
@@ -82,7 +82,7 @@ function progressLine(done: number, records: number, started: number): void {
   process.stderr.write(`\r${percent} %  ${Math.round(rate / 1000)} k records/s  ${left} s left \u001b[K`);
 }
 
-/** Writes all parts, each worker thread the next one that nobody has. Where one fails the others end after their part, then this throws. */
+/** Writes all parts. Each worker thread takes the next free one. If one fails, the others finish their current part, then this throws. */
 async function writeParts({ options, out, workers }: Settings): Promise<WrittenPart[]> {
   const parts = partCount(options.records);
   const reports = new Array<WrittenPart>(parts);
@@ -159,12 +159,12 @@ function report(settings: Settings, reports: readonly WrittenPart[], seconds: nu
   }
 }
 
-/** Says in one line why it ends. */
+/** Prints the error in one line. */
 function fail(error: unknown): void {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
 }
 
-/** Writes all lines to standard output, at the reader's pace; a reader that has enough ends it without an error. */
+/** Writes all lines to standard output, with back-pressure. If the reader closes the pipe, ends without an error. */
 async function pipeOut(options: DatasetOptions): Promise<void> {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'EPIPE') process.exit(EXIT.ok);

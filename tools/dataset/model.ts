@@ -1,8 +1,8 @@
-/** The learned model (model.json) and what was assumed beside it (assumptions.json), read and unpacked. */
+/** Reads and unpacks the learned model (model.json) and the additional assumptions (assumptions.json). */
 import { readFileSync } from 'node:fs';
 import { makeWheel, type Wheel } from './weighted-choice.ts';
 
-/** The shares after a piece of a label add up to this. */
+/** Sum of the shares of all pieces that can follow a piece of a label. */
 const SCALE = 512;
 
 type Counts = readonly (readonly [string, number])[];
@@ -63,11 +63,11 @@ const read = (name: string): unknown => JSON.parse(readFileSync(new URL(name, im
 export const model = read('./model.json') as ModelFile;
 export const assumed = read('./assumptions.json') as AssumedFile;
 
-/** Shares of the pieces that follow each piece; context number `pieces.length` is the beginning of a label. */
+/** Shares of the pieces that follow each piece, the context. Context number `pieces.length` is the beginning of a label. */
 export interface Follow {
-  /** Slots of a context. */
+  /** Number of slots per context. */
   readonly scale: number;
-  /** Contexts; also the row length of `base` and `width`. */
+  /** Number of contexts; also the row length of `base` and `width`. */
   readonly symbols: number;
   /** `context * scale + slot` → piece. */
   readonly table: Uint16Array;
@@ -76,7 +76,7 @@ export interface Follow {
   readonly width: Uint16Array;
 }
 
-/** Reads the packed rows: for each context, the share of each symbol in 512ths. Throws where a row does not add up. */
+/** Reads the packed rows: for each context, the share of each symbol in 512ths. @throws Error if a row does not add up */
 function readRows(symbols: number): number[][] {
   const bytes = Buffer.from(model.names.follow, 'base64');
   let at = 0;
@@ -101,7 +101,7 @@ function readRows(symbols: number): number[][] {
   });
 }
 
-/** Unpacks the piece model. The end of a label is left out: lengths are drawn before. */
+/** Unpacks the piece model. The end of a label is left out, because the length is chosen first. */
 export function unpackFollow(): Follow {
   const symbols = model.names.pieces.length + 1;
   const end = symbols - 1;
@@ -110,7 +110,7 @@ export function unpackFollow(): Follow {
   const base = new Uint16Array(symbols * symbols);
   const width = new Uint16Array(symbols * symbols);
   for (const [context, row] of rows.entries()) {
-    // A piece that only ever ends a label is followed as the beginning is.
+    // A piece that occurs only at the end of labels uses the shares of the beginning.
     const known = row[end] === SCALE ? rows[end]! : row;
     const wheel = makeWheel(
       known.map((share, piece) => (piece === end ? 0 : share)),

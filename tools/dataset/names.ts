@@ -1,7 +1,7 @@
 /**
- * Host names. Name number `i` of `n` reads the fraction of `i` among `n` as an arithmetic code: kind of host, public suffix, then piece
- * after piece, each choice taking the part of the interval that its share is. Two numbers end in different names once the interval
- * is narrower than 1/n, so that names differ without anyone remembering them; short names that would come again go on at random.
+ * Generates host names. Name number `i` of `n` decodes the fraction `i / n` as an arithmetic code: kind of host, public suffix, then piece after
+ * piece. Each choice narrows the interval to its share. Two numbers get different names once the interval is narrower than 1/n, so names are
+ * unique without a list of earlier ones. Short names that would repeat are extended with random pieces.
  */
 import { domainToASCII } from 'node:url';
 import { model, namesOf, unpackFollow, wheelOf } from './model.ts';
@@ -25,7 +25,7 @@ const plain = model.names.pieces.filter((piece) => /^[a-z]{2,}$/.test(piece));
 const plainPieces = new Pool(plain);
 const plainPieceCount = plain.length;
 const START = follow.symbols - 1;
-// Symbol k: k + 1 pieces.
+// Symbol k stands for k + 1 pieces.
 const lengthWheel = makeWheel(model.names.lengths, 1024);
 const suffixNames = namesOf(model.names.suffixes);
 const suffixWheel = wheelOf(model.names.suffixes, SUFFIX_SLOTS);
@@ -35,14 +35,14 @@ const kindWheel = makeWheel(model.names.kinds, 4096);
 const familyWheel = makeWheel(model.names.families, SUFFIX_SLOTS);
 const [INTERNATIONAL, INTERNATIONAL_OF] = model.names.international;
 const KIND = { apex: 0, below: 1, family: 2 } as const;
-/** Share of the hosts below a small domain that have a common first label. */
+/** Share of the hosts under a small domain that have a common first label. */
 const COMMON_SUBLABEL = 0.5;
 
 function gcd(a: number, b: number): number {
   return b === 0 ? a : gcd(b, a % b);
 }
 
-/** A step that visits every number below `records` once, far from the one before; products stay below 2^53 up to 800 million records. */
+/** Returns a stride that visits every number below `records` once, in scattered order. Products stay below 2^53 up to 800 million records. */
 function strideOf(records: number): number {
   let stride = 10_368_889 % records || 1;
   while (gcd(stride, records) !== 1) stride += 1;
@@ -50,7 +50,7 @@ function strideOf(records: number): number {
 }
 
 export class NameSource {
-  /** Of the name written last: the offset of its registrable domain, the number of its public suffix, whether it is one of a family. */
+  /** About the last name written: offset of its registrable domain, number of its public suffix, and whether it belongs to a family. */
   registrableAt = 0;
   suffix = 0;
   isFamily = false;
@@ -62,11 +62,11 @@ export class NameSource {
   readonly #stream = new Stream();
   readonly #suffixes = new Pool(suffixNames);
   readonly #families: Pool;
-  /** The code that is left, the width of its interval, and the width below which it is used up. */
+  /** The remaining code, the width of its interval, and the width below which the code is used up. */
   #code = 0;
   #width = 1;
   #floor = 0;
-  /** Until fresh bits come, the width tells how many numbers share the name so far. */
+  /** Whether the code was used up and random bits continue it. Before that, the width shows how many numbers share the name so far. */
   #fresh = false;
   readonly #seed: number;
 
@@ -79,7 +79,7 @@ export class NameSource {
     this.#families = new Pool(this.#makeFamilies());
   }
 
-  /** Writes name number `i`, from 0 to below the number of records; returns the offset after it. */
+  /** Writes name number `i`, which is less than the number of records. Returns the offset after it. */
   write(i: number, out: Uint8Array, at: number): number {
     const number = (i * this.#stride + this.#offset) % this.#records;
     this.#stream.restart(this.#seed, i);
@@ -117,7 +117,7 @@ export class NameSource {
     this.#fresh = true;
   }
 
-  /** A label of as many pieces as were drawn first. */
+  /** Writes a label. Chooses its number of pieces first. */
   #writeLabel(out: Uint8Array, at: number): number {
     const { scale, table, base, width: widths, symbols } = follow;
     let left = this.#choose(lengthWheel);
@@ -136,7 +136,7 @@ export class NameSource {
     } while (left >= 0 && to - at < LABEL_MAX);
     if (to - at >= 4 && out[at + 2] === HYPHEN && out[at + 3] === HYPHEN) out[at + 3] = LETTER;
     if (out[to - 1] === HYPHEN) out[to - 1] = LETTER;
-    // Several numbers share this name: all but the first of them go on with pieces of their own.
+    // Several numbers share this name: all except the first continue with further pieces.
     if (!this.#fresh && this.#width >= this.#floor) {
       const twin = Math.floor(this.#code * this.#width * this.#records);
       for (let more = twin === 0 ? 0 : twin < 64 ? 2 : 3; more > 0; more -= 1) {
@@ -166,7 +166,7 @@ export class NameSource {
     return to;
   }
 
-  /** An international label in ASCII: random letters of one script. */
+  /** Writes an international label in its ASCII form, made of random letters of one script. */
   #writeInternational(out: Uint8Array, at: number): number {
     const script = SCRIPTS[this.#stream.below(SCRIPTS.length)]!;
     const length = script.startsWith('的') ? 3 + this.#stream.below(4) : 6 + this.#stream.below(7);
@@ -177,7 +177,7 @@ export class NameSource {
     return at + ascii.length;
   }
 
-  /** The registrable domains of the families. The largest is among the first. */
+  /** Creates the registrable domains of the families. The largest family is among the first. */
   #makeFamilies(): string[] {
     const bytes = new Uint8Array(256);
     const made = new Set<string>();

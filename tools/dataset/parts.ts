@@ -1,4 +1,4 @@
-/** Cuts a data set into parts and writes them. Part borders depend on the number of records alone, so the bytes never depend on who works. */
+/** Writes a dataset in parts. Part borders depend only on the number of records, so the bytes do not depend on the number of threads. */
 import { createHash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ export interface WrittenPart {
   readonly dirt: Readonly<Record<string, number>>;
 }
 
-/** Beyond 800 million the arithmetic of the names would leave the whole numbers of a double. */
+/** Beyond 800 million, the arithmetic of the names would exceed the exact integers of a double. */
 export const DATASET_RECORDS_MAX = 800_000_000;
 const RECORDS_PER_PART = 500_000;
 const PARTS_MAX = 64;
@@ -38,13 +38,13 @@ export function partCount(records: number): number {
   return Math.min(PARTS_MAX, Math.max(1, Math.ceil(records / RECORDS_PER_PART)));
 }
 
-/** Records `from` up to below `to` of part `part`. */
+/** Returns the records of a part: [from, to). */
 export function partRange(records: number, part: number): { readonly from: number; readonly to: number } {
   const parts = partCount(records);
   return { from: Math.floor((records * part) / parts), to: Math.floor((records * (part + 1)) / parts) };
 }
 
-/** Makes the lines of one data set; costs a few milliseconds and megabytes to set up, nothing to keep. */
+/** Generates the lines of one dataset. Creating it takes a few milliseconds and megabytes. */
 export class Dataset {
   readonly options: DatasetOptions;
   readonly #source: RecordSource;
@@ -54,13 +54,13 @@ export class Dataset {
     this.#source = new RecordSource(options.records, options.seed);
   }
 
-  /** The host name of record `i` (before any dirt). */
+  /** Returns the host name of record `i`, before any dirt. */
   nameOf(i: number): string {
     const bytes = Buffer.alloc(256);
     return bytes.toString('latin1', 0, this.#source.names.write(i, bytes, 0));
   }
 
-  /** A name like that of record `i`, but for an underscore in its registrable label: no record has such a name, so it is never found. */
+  /** Returns the name of record `i` with an underscore in its registrable label. No record has such a name, so it is never found. */
   absentNameOf(i: number): string {
     const name = this.nameOf(i);
     const middle = Math.floor(
@@ -69,7 +69,7 @@ export class Dataset {
     return `${name.slice(0, middle)}_${name.slice(middle + 1)}`;
   }
 
-  /** Lines of records `from` up to below `to`, in fresh buffers of about a megabyte. Counts dirt into `counts`. */
+  /** Yields the lines of records [from, to) in new buffers of about a megabyte. Adds the numbers of dirty lines to `counts`. */
   *chunks(from: number, to: number, counts: Record<string, number> = {}): Generator<Buffer> {
     const dirt = new DirtSource(this.#source, this.options.seed, this.options.dirt);
     const mayBeDirty = this.options.dirt > 0;

@@ -1,6 +1,6 @@
-/** Seeded pseudo-random numbers: good enough for data, no more. */
+/** Seeded pseudo-random numbers for data. They are not cryptographically secure. */
 
-/** Mixes 32 bits so that neighbors have nothing in common. */
+/** Mixes 32 bits, so that neighboring values give unrelated results. */
 export function mix(value: number): number {
   let z = value | 0;
   z = Math.imul(z ^ (z >>> 16), 0x21f0aaad);
@@ -8,7 +8,7 @@ export function mix(value: number): number {
   return z ^ (z >>> 15);
 }
 
-/** A stream of its own for each record: record `i` of seed `s` is the same whoever makes it. */
+/** A separate stream of random numbers for each record: record `i` of a seed is always the same, in every thread. */
 export class Stream {
   #state = 0;
   #step = 1;
@@ -19,18 +19,18 @@ export class Stream {
     this.#step = mix(this.#state ^ 0x3c6ef372) | 1;
   }
 
-  /** 32 bits, signed. */
+  /** Returns 32 random bits as a signed number. */
   bits(): number {
     this.#state = (this.#state + this.#step) | 0;
     return mix(this.#state);
   }
 
-  /** A number from 0 up to below 1. */
+  /** Returns a number in [0, 1). */
   fraction(): number {
     return (this.bits() >>> 0) / 0x1_0000_0000;
   }
 
-  /** A whole number from 0 up to below `limit`. */
+  /** Returns an integer in [0, limit). */
   below(limit: number): number {
     return Math.floor(this.fraction() * limit);
   }

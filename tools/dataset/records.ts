@@ -1,4 +1,4 @@
-/** Records as lines of NDJSON, written straight into bytes. Record `i` of `n` for a seed never depends on any other. */
+/** Writes records as lines of NDJSON, directly as bytes. Record `i` of `n` for a seed does not depend on any other. */
 
 import * as choices from './choices.ts';
 import { assumed } from './model.ts';
@@ -6,7 +6,7 @@ import { NameSource, writeNumber } from './names.ts';
 import { Stream } from './random.ts';
 import { Pool } from './weighted-choice.ts';
 
-/** No record is longer. */
+/** Longest line of a record. */
 export const GENERATED_LINE_MAX_BYTES = 16_384;
 
 const QUOTE = 0x22;
@@ -70,7 +70,7 @@ export class RecordSource {
     this.#ranked = Math.floor(records * FIELDS.global_rank);
   }
 
-  /** Writes record `i`, its line feed included, to `out` at `at`; returns the offset after it. */
+  /** Writes record `i` with its line feed to `out` at `at`. Returns the offset after it. */
   write(i: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
     stream.restart(this.#seed, i);
@@ -130,7 +130,7 @@ export class RecordSource {
     return shape.paths.copy(path * choices.endings.length + ending, out, to);
   }
 
-  /** A URL of no common shape: an article's number, an opaque identifier, words, a query, a host of its own. */
+  /** Writes a URL of an uncommon form: an article number, an opaque identifier, words, a query, a separate host. */
   #writeOddPage(type: number, prefix: number, out: Uint8Array, at: number): number {
     const stream = this.#stream;
     const kind = stream.bits() & 7;
@@ -213,7 +213,7 @@ export class RecordSource {
   }
 }
 
-/** In hundredths, 0 to 1000: better ranks tend to higher values. `place` runs from 0, the first, to 1. */
+/** Returns a page rank in hundredths, 0 to 1000. Better ranks tend to higher values. `place` is from 0 (the first rank) to 1. */
 function openPageRank(stream: Stream, place: number): number {
   const noise = (stream.fraction() + stream.fraction() + stream.fraction()) / 3;
   const value = 150 + 280 * noise + 260 * (1 - place) ** 4;

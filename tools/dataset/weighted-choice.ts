@@ -1,4 +1,4 @@
-/** Weighted choice among symbols, by table: a draw costs one lookup. */
+/** Weighted choice among symbols with a table: one choice costs one table lookup. */
 
 export interface Wheel {
   readonly size: number;
@@ -6,11 +6,11 @@ export interface Wheel {
   readonly table: Uint16Array;
   /** Symbol → its first slot. */
   readonly base: Uint16Array;
-  /** Symbol → its number of slots; 0 for a symbol that cannot come. */
+  /** Symbol → its number of slots; 0 for a symbol that is never chosen. */
   readonly width: Uint16Array;
 }
 
-/** A wheel of `size` slots, shared out by weight; what rounding leaves over goes to the largest remainders. */
+/** Creates a wheel of `size` slots, distributed by weight. Slots left over by rounding go to the largest remainders. */
 export function makeWheel(weights: readonly number[], size: number): Wheel {
   const total = weights.reduce((sum, weight) => sum + weight, 0);
   const exact = weights.map((weight) => (weight / total) * size);
@@ -37,7 +37,7 @@ function layOut(width: Uint16Array, size: number): { table: Uint16Array; base: U
   return { table, base };
 }
 
-/** Byte strings laid end to end, copied out by number. */
+/** Byte strings stored one after the other and accessed by number. */
 export class Pool {
   readonly bytes: Uint8Array;
   readonly starts: Uint32Array;
@@ -48,7 +48,7 @@ export class Pool {
     for (const [i, text] of texts.entries()) this.starts[i + 1] = this.starts[i]! + Buffer.byteLength(text);
   }
 
-  /** Copies text `i` to `out` at `at`; returns the offset after it. */
+  /** Copies text `i` to `out` at `at`. Returns the offset after it. */
   copy(i: number, out: Uint8Array, at: number): number {
     const { bytes } = this;
     const end = this.starts[i + 1]!;

@@ -1,6 +1,6 @@
 /**
- * `make demo`: the whole product once, with the same commands a person would type. The state goes to var/demo and is kept, so that a second
- * run is fast and `make serve` goes on from there.
+ * `make demo`: shows the whole product with the commands that a person would type. The state is kept in var/demo, so that a second run is fast
+ * and `make serve` can use it.
  */
 
 import { spawnSync } from 'node:child_process';
@@ -31,7 +31,7 @@ function shownLine(args: readonly string[]): string {
   return paint(36, `$ npx pagegate ${shown.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(' ')}`);
 }
 
-/** Runs the program and shows the line that was run; a failure ends the demo with the program's own words. */
+/** Runs the program and shows its command line. If it fails, the demo ends with the program's error message. */
 function pagegate(args: readonly string[], capture = false): string {
   say(shownLine(args));
   const result = spawnSync(join(ROOT, 'src/pagegate'), args, {
@@ -45,7 +45,7 @@ function pagegate(args: readonly string[], capture = false): string {
 
 const withConfig = (...args: string[]): string[] => [...args, '--config', CONFIG];
 
-/** What a vendor does, with a throwaway key: sign the drop, and an evaluation license for its dataset. */
+/** Acts as the vendor, with a throwaway key: signs the drop and an evaluation license for its dataset. */
 function prepareVendor(): void {
   heading('1. The vendor: a throwaway key, a signed drop, a signed evaluation license');
   if (existsSync(join(STATE, 'license.json'))) {
@@ -87,7 +87,7 @@ function prepareVendor(): void {
   writeFileSync(join(STATE, 'license.json'), license);
 }
 
-/** Installs the license and builds the index; where an earlier run has done it, both are left as they are. */
+/** Installs the license and builds the index, unless an earlier run has done so. */
 function prepareIndex(): void {
   heading('2. The index: the license is installed, the drop is checked, built, verified and put in place');
   if (existsSync(join(STATE, 'state/index/current'))) {
@@ -99,7 +99,7 @@ function prepareIndex(): void {
   pagegate(withConfig('refresh', DROP));
 }
 
-/** The demo account on the plan Pro, and its key. */
+/** Creates the demo account on the plan Pro. Returns its key. */
 function prepareAccount(): string {
   heading('3. The account: a paid plan issues the key and activates it');
   if (!existsSync(join(STATE, 'state/ledger/ledger.sqlite'))) {
@@ -111,7 +111,7 @@ function prepareAccount(): string {
   return shown.key;
 }
 
-/** Asks one question and prints request and answer; true if the status is the one expected. */
+/** Sends one request and prints it with its answer. Returns whether the answer is the expected one. */
 async function ask(origin: string, question: Question, accountKey: string): Promise<boolean> {
   const target = `/api/check?${new URLSearchParams(question.query)}`;
   heading(question.title);
@@ -125,22 +125,22 @@ async function ask(origin: string, question: Question, accountKey: string): Prom
   return good;
 }
 
-/** The agent's side; returns how many fetches came out otherwise than expected. */
+/** Shows the agent's side. Returns how many fetches did not have the expected outcome. */
 async function showGuard(origin: string, key: string, sitePort: number): Promise<number> {
   heading("5. The guard: an agent's own fetch, which asks first");
   say(
     '   The names are public; a resolver of the demo leads them to a site on loopback, and nothing outside is called.',
   );
   say(paint(36, 'const guardedFetch = createGuardedFetch(new Guard({ server, key }));'));
-  return showGuardedFetches(origin, key, fetchesOf(sitePort), (asked, line, isExpected) => {
-    const [title = '', code = ''] = asked.split('\n');
+  return showGuardedFetches(origin, key, fetchesOf(sitePort), (text, line, isExpected) => {
+    const [title = '', code = ''] = text.split('\n');
     heading(title);
     say(paint(36, code));
     say(`  ${paint(isExpected ? 32 : 31, line)}`);
   });
 }
 
-/** The demo's site cannot have port 80, so its port is allowed beside the two of the web. */
+/** Permits the port of the demo's site besides 80 and 443, because the site cannot listen on port 80. */
 function allowPort(port: number): void {
   const policy = { format: 'pagegate-policy/1', override: { rules: { port: { allowed: [80, 443, port] } } } };
   writeFileSync(GUARD_POLICY, `${JSON.stringify(policy, null, 2)}\n`);

@@ -1,6 +1,6 @@
 /**
- * The last part of the demo: an agent's own fetch under the guard. The pages are public names that a resolver of the demo's own leads to
- * a site on loopback; exactly that address is excepted, for exactly these names. Nothing outside is called.
+ * The last part of the demo: an agent's own fetch under the guard. The demo's resolver resolves public names to a site on loopback. The guard
+ * permits exactly that address for exactly these names. No external site is contacted.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo, LookupFunction } from 'node:net';
@@ -9,12 +9,12 @@ import { Guard } from '../../src/guard/guard.ts';
 import { RefusedError } from '../../src/guard/refusal.ts';
 
 const SITE_ADDRESS = '127.0.0.1';
-/** The names that the demo's resolver knows; all lead to the local site, but only the first two are excepted. */
+/** The names that the demo's resolver knows. All resolve to the local site, but the guard permits this only for the first two. */
 const ALLOWED_HOST = 'www.netlify.com';
 const DENIED_HOST = 'www.twitch.tv';
 const REBOUND_HOST = 'github.com';
 
-/** A fetch that the demo makes, and what has to come of it: a status, or the id of the refusal. */
+/** A fetch of the demo, and its expected outcome: a status, or the id of the refusal. */
 export interface GuardedFetch {
   readonly title: string;
   readonly url: string;
@@ -26,7 +26,7 @@ export interface LocalSite {
   close(): void;
 }
 
-/** A web site on loopback. It answers every path, so what is refused is refused by the guard. */
+/** Starts a web site on loopback. It answers every path, so every refusal comes from the guard. */
 export async function startSite(): Promise<LocalSite> {
   const server = createServer((request, response) => {
     response
@@ -60,7 +60,7 @@ const resolver: LookupFunction = (name, _options, found) => {
   return found(null, [{ address: SITE_ADDRESS, family: 4 }]);
 };
 
-/** Makes the fetches as an agent would, and says what came of each; returns how many came out otherwise than expected. */
+/** Makes the fetches as an agent would, and prints the outcome of each. Returns how many did not have the expected outcome. */
 export async function showGuardedFetches(
   server: string,
   key: string,

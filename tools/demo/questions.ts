@@ -1,11 +1,11 @@
-/** What `make demo` asks: the facts are those of the sample drop in data/sample. */
+/** The requests of `make demo`. They match the data of the sample drop in data/sample. */
 
 export interface Question {
   readonly title: string;
   readonly query: Readonly<Record<string, string>>;
   /** Sent instead of the account's key. */
   readonly key?: string;
-  /** The status that the contract gives, and the verdict where there is one; anything else fails the demo. */
+  /** The expected status, and the verdict if there is one. Any other answer fails the demo. */
   readonly status: number;
   readonly verdict?: 'allow' | 'deny' | 'flag';
 }

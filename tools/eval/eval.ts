@@ -1,4 +1,4 @@
-/** `make eval`: what share of real pages the shipped rules judge as they should, by category, language and rule. */
+/** `make eval`: the share of real pages that the shipped rules judge correctly, by category, language and rule. */
 import { writeFileSync } from 'node:fs';
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
@@ -84,7 +84,7 @@ function printSet(set: SetName, { unparsable, duplicates, corrected }: Rows, jud
   );
 }
 
-/** Every goal with what came of it in each half; the halves of a set are counted apart whatever is listed above. */
+/** Prints every goal with its outcome in each half. The halves are counted separately here, whichever rows were listed before. */
 function printGoals(reached: readonly GoalOutcome[]): void {
   printLine('\nGoals\n');
   printTable([

@@ -1,6 +1,6 @@
 /**
- * Makes `test/data/labelled-urls.tsv.gz`: of a table of labelled URLs the rows whose sources may be passed on, of the types that are
- * scored. Usage: extract.ts <page-urls.tsv.gz> <out.tsv.gz>. The same input gives the same bytes.
+ * Creates `test/data/labelled-urls.tsv.gz` from a table of labelled URLs: the rows of scored types whose sources may be redistributed.
+ * Usage: extract.ts <page-urls.tsv.gz> <out.tsv.gz>. The same input gives the same bytes.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';

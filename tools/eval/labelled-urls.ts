@@ -1,31 +1,31 @@
-/** URLs of which somebody said what their page is for, and which verdict that asks for. */
+/** URLs labelled with the purpose of their page, and the verdict that this purpose requires. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
 import { parseTarget, type Target } from '../../src/domain/target.ts';
 
-/** The sets, each with the file that holds it. */
+/** The sets, each with its file. */
 export const SETS = {
-  /** Taken from lists whose makers did not look at our rules. */
+  /** Taken from public lists, whose authors did not know our rules. */
   labelled: 'labelled-urls.tsv.gz',
   /** Written for pagegate: well-known sites by their public structure, and feeds of news sites and blogs. */
   own: 'eval/own-urls.tsv',
-  /** Frozen before the rules were last changed; of its half `report` only counts were looked at while they were. */
+  /** Frozen before the rules were last changed. During that change, only the counts of its half `report` were inspected. */
   unseen: 'eval/unseen-urls.tsv',
-  /** What makers of packages say of a URL by the field that they put it in. */
+  /** URLs in package metadata, labelled by the field that the package's authors put them in. */
   declared: 'eval/declared-urls.tsv.gz',
-  /** Known sites and programs, written down from memory by somebody who had not seen the rules. */
+  /** URLs of known sites and programs, written from memory by an author who had not seen the rules. */
   remembered: 'eval/remembered-urls.tsv',
-  /** The same, once more, by somebody else; no site is in both halves. */
+  /** The same by a different author. No site is in both halves. */
   recalled: 'eval/recalled-urls.tsv',
-  /** Public pages that a search found, most of them to read; nobody chose one for its address. */
+  /** Public pages found by search, mostly reading pages. None was selected for its address. */
   found: 'eval/found-urls.tsv',
-  /** Where links of real pages lead, and what packages cite: labelled by the words of the link, or by what they are cited for. */
+  /** Targets of links in real pages, and URLs that packages cite, labelled by the link text or by what they are cited for. */
   linked: 'eval/linked-urls.tsv.gz',
-  /** Acts in forms that are hard to tell. */
+  /** Action pages with URLs that are hard to recognize. */
   hard: 'eval/hard-acts.tsv',
-  /** What agents that write code read, and what the same hosts must not be asked for. */
+  /** Pages that coding agents read, and pages of the same hosts that must be denied. */
   code: 'eval/code-urls.tsv',
 } as const;
 
@@ -33,19 +33,19 @@ export type SetName = keyof typeof SETS;
 
 const DATA = new URL('../../test/data/', import.meta.url);
 
-/** What a person does there. Account deletion and recovery stand apart: many of those pages are help articles. */
+/** Types of action pages. Many pages of account deletion and recovery are help articles. */
 const ACT_TYPES = 'login oauth_authorize change_password account_recovery checkout upload account_delete'.split(' ');
-/** Reading matter. */
+/** Types of reading pages. */
 const READING_TYPES = 'docs blog legal careers about contact pricing status'.split(' ');
 export const LABELLED_TYPES: readonly string[] = [...ACT_TYPES, ...READING_TYPES];
 
 export interface Row {
   readonly set: SetName;
   readonly category: string;
-  /** ISO 639-1; empty where nobody said. */
+  /** ISO 639-1; empty if unknown. */
   readonly language: string;
   readonly expect: 'allow' | 'deny';
-  /** Rules are developed on one half; the other is only reported. */
+  /** Rules are developed with the half `develop`; `report` is only reported. */
   readonly half: 'develop' | 'report';
   readonly url: string;
   readonly target: Target;
@@ -53,19 +53,19 @@ export interface Row {
 
 export interface Rows {
   readonly rows: readonly Row[];
-  /** Rows that were left out: no URL, said twice, or by a correction. */
+  /** Numbers of rows that were left out: not a URL, a duplicate, or removed by a correction. */
   readonly unparsable: number;
   readonly duplicates: number;
   readonly corrected: number;
 }
 
-/** Half of the sites, by a hash of the registrable domain. */
+/** Returns the half that a site belongs to, by a hash of its registrable domain. */
 function halfOf(key: string): Row['half'] {
   const owner = registrableDomain(key) ?? key;
   return (createHash('sha256').update(owner).digest()[0]! & 1) === 0 ? 'develop' : 'report';
 }
 
-/** Cells by column name; gzip or plain, tab-separated, a heading first. */
+/** Reads a tab-separated table with a heading line, gzip or plain. Returns its rows as cells by column name. */
 function readTable(path: string | URL): Readonly<Record<string, string>>[] {
   const bytes = readFileSync(path);
   const text = (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes).toString('utf8');
@@ -77,13 +77,13 @@ function readTable(path: string | URL): Readonly<Record<string, string>>[] {
   });
 }
 
-/** Type and URL → what the page is: another type, or `-` for none that is scored. */
+/** Reads the corrections: type and URL → the correct type, or `-` if that is not a scored type. */
 export function corrections(): Map<string, string> {
   const rows = readTable(new URL('eval/corrections.tsv', DATA));
   return new Map(rows.map(({ type, url, is }) => [`${type} ${url}`, is!]));
 }
 
-/** Reads a set. `file` stands in its place: a table of the same columns that cannot be passed on. */
+/** Reads a set. `file` replaces its file by a table with the same columns that may not be redistributed. */
 export function readRows(set: SetName, file?: string): Rows {
   const corrected = corrections();
   const seen = new Set<string>();

@@ -1,18 +1,18 @@
-/** How the rules alone judge URLs: as on a classified domain without a single verified page. */
+/** Judges URLs with the rules alone, as on a classified domain without any verified page, and counts the results. */
 import type { PolicyDocument } from '../../src/policy/documents.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import { compilePolicy, type Policy } from '../../src/policy/policy.ts';
 import type { Evidence, Verdict } from '../../src/policy/types.ts';
 import type { Row, SetName } from './labelled-urls.ts';
 
-/** What a set is to show, in each of its halves. */
+/** A goal for a set, checked in each of its halves. */
 export interface Goal {
   readonly set: SetName;
   readonly expect: Row['expect'];
-  /** A category; `*` is all of them. */
+  /** A category; `*` means all. */
   readonly name: string;
   readonly verdict: 'denied' | 'flagged';
-  /** The least share of acts with this verdict, the largest share of reading pages. */
+  /** For action pages, the minimum share with this verdict; for reading pages, the maximum share. */
   readonly share: number;
 }
 
@@ -54,7 +54,7 @@ export const GOALS: readonly Goal[] = [
   reading('code', 'denied', 0),
 ];
 
-/** What came of a goal in one half. */
+/** The outcome of a goal in one half. */
 export interface GoalOutcome {
   readonly goal: Goal;
   readonly half: Row['half'];
@@ -68,7 +68,7 @@ const CLASSIFIED: Evidence = { found: true, parentFound: false, pages: () => [],
 export interface Judged {
   readonly row: Row;
   readonly verdict: Verdict;
-  /** Whether only what stands around the words decides: without it the verdict would be another one. */
+  /** Whether the verdict depends on the contexts of words: without contexts it would differ. */
   readonly isUnsure: boolean;
 }
 
@@ -80,7 +80,7 @@ export interface Count {
   readonly flagged: number;
 }
 
-/** The same policy, without contexts: a word counts wherever it stands. */
+/** Compiles the policy without contexts, so that a word counts at any position. */
 function withoutContexts(document: PolicyDocument): Policy {
   const rules = document.rules.map((rule) =>
     rule.when === undefined
@@ -106,14 +106,14 @@ export function judge(policy: Policy, rows: readonly Row[]): Judged[] {
   });
 }
 
-/** What counts are made by: acts and reading pages stand apart in each. */
+/** Groupings for counts. In each, action pages and reading pages are counted separately. */
 export const GROUPS: Readonly<Record<string, (judged: Judged) => string>> = {
   category: ({ row }) => row.category,
   language: ({ row }) => row.language || 'not said',
   rule: ({ verdict }) => `${verdict.layer}/${verdict.id}`,
 };
 
-/** Counts by group, acts first, the largest first; before them the count of all acts and all reading pages. */
+/** Returns counts by group, action pages first, larger groups first. The totals of all action pages and all reading pages precede them. */
 export function countBy(judged: readonly Judged[], group: (judged: Judged) => string): Count[] {
   const count = (name: string, expect: Row['expect'], some: readonly Judged[]): Count => ({
     name,
@@ -130,7 +130,7 @@ export function countBy(judged: readonly Judged[], group: (judged: Judged) => st
   });
 }
 
-/** Acts that are not denied, and reading pages that are not allowed. */
+/** Returns the action pages that are not denied and the reading pages that are not allowed. */
 export function misses(judged: readonly Judged[]): Judged[] {
   return judged.filter(
     ({ row, verdict }) => (row.expect === 'deny') !== (verdict.verdict === 'deny') || isFlagged(row, verdict),
@@ -141,7 +141,7 @@ function isFlagged(row: Row, verdict: Verdict): boolean {
   return row.expect === 'allow' && verdict.verdict === 'flag';
 }
 
-/** What came of the goals of a set, half by half. */
+/** Returns the outcomes of a set's goals for each half. */
 export function outcomes(set: SetName, judged: readonly Judged[]): GoalOutcome[] {
   return (['develop', 'report'] as const).flatMap((half) => {
     const counts = countBy(
@@ -158,7 +158,7 @@ export function outcomes(set: SetName, judged: readonly Judged[]): GoalOutcome[]
   });
 }
 
-/** A goal as a person reads it. */
+/** Returns a readable name of a goal. */
 export function nameOf({ set, expect, name, verdict }: Goal): string {
   const what = expect === 'allow' ? 'reading pages' : name === '*' ? 'all acts' : name;
   return `${set}, ${what} ${verdict}`;

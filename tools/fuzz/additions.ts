@@ -1,4 +1,4 @@
-/** The fuzzer's second property: what anyone can add to a URL, or write otherwise, never makes an allow of a denial or of a flag. */
+/** The fuzzer's second property: no addition to a URL, and no other spelling of it, turns a deny or a flag into an allow. */
 import { domainToASCII, domainToUnicode } from 'node:url';
 import { hidesTraversal } from '../../src/domain/dot-segments.ts';
 import { parseTarget } from '../../src/domain/target.ts';
@@ -8,10 +8,10 @@ import { Random } from '../random.ts';
 import { mutate, randomUrl } from './urls.ts';
 import { judgeValue, verdictText } from './verdict.ts';
 
-/** What is known by the case of its letters: a key or base64 in other letters is another one, or none. */
+/** Rules whose matches depend on the case of letters: a key or base64 text in another case is a different one, or not valid. */
 const CASE_RULES: ReadonlySet<string> = new Set(['secret_in_url', 'bulk_query', 'open_redirect', 'nested_internal']);
 
-/** Signs that stand behind a URL in running text, and what some servers drop at the end of a name. */
+/** Characters that follow a URL in running text, and suffixes that some servers drop at the end of a name. */
 const TRAILING_SIGNS = [
   ...'.,;:!?)]}\'"*~-_+=&|$@/\\>',
   '%20',
@@ -23,17 +23,17 @@ const TRAILING_SIGNS = [
   '/.',
   '/./',
   '//',
-  // A parameter of a segment that has no name.
+  // A parameter of an empty segment.
   '/;x=1',
   // A parameter where a query should begin.
   '&x=1',
   '&x=',
   '%26x=',
 ];
-/** What ends a path for servers that decode before they look. */
+/** Suffixes that end a path for servers that decode it before they parse it. */
 const ENCODED_QUERIES = ['%3Fx=1', '%3Fx', '%23x', '%26x=1', '&x=1', '%3F', '/%3Fx=1', '/&x=1', '%3fx=1%26y=2'];
 
-/** What stands between slashes and names nothing. */
+/** Segments that name nothing. */
 const EMPTY_SEGMENTS = ['/', '//', '/.', '/%20', '/%E2%80%8B', '/;x=1', '/;', '/%2F', '/...'];
 
 const FRAGMENTS = [
@@ -75,13 +75,13 @@ const SEGMENT_PARAMETERS = [';jsessionid=0A1B2C', ';x=1', ';', ';a=b;c=d', ';v=1
 
 /** A URL up to the end of its host, without a user and a port. */
 const BARE_HOST = /^(https?:\/\/[^/?#:@]+)(?=[/?#]|$)/i;
-/** The same where the host is a name below another one. */
+/** The same for a host that is a name with at least one dot. */
 const NAMED_HOST = /^(https?:\/\/[a-z][^/?#:@]*\.[a-z]{2,})(?=[/?#]|$)/i;
 
-/** A host, and what stands before it; none with an escape, which is judged by itself. */
+/** The scheme and the host of a URL. Does not match a host with a percent escape, which has its own rule. */
 const PLAIN_HOST = /^(https?:\/\/)([^/?#:@%\\\s]+)(?=[/?#]|$)/i;
 
-/** The kinds of additions: what each makes of a URL. */
+/** The kinds of additions. Each returns the changed URL, or the same URL if it cannot be applied. */
 const ADDITIONS = {
   'a fragment': (random, url) => (url.includes('#') ? url : `${url}#${random.pick(FRAGMENTS)}`),
   'a parameter': (random, url) => withParameter(url, random.pick(PARAMETERS), random.chance(50)),
@@ -94,7 +94,7 @@ const ADDITIONS = {
     endsInPath(url) ? behindPath(url, random.pick(ENCODED_QUERIES)) : url,
   'a language in front': (random, url) => withLanguage(url, random.pick(LANGUAGES)),
   'an index file': (random, url) => (isFolder(url) ? behindPath(url, random.pick(INDEX_FILES)) : url),
-  // Of a front page there is no such form.
+  // Front pages have no AMP form.
   'amp behind': (random, url) =>
     isFolder(url) && !isFront(url) ? behindPath(url, random.pick(['/amp', '/amp/'])) : url,
   'a segment parameter': (random, url) => behindSegment(random, url, random.pick(SEGMENT_PARAMETERS)),
@@ -115,16 +115,16 @@ const ADDITIONS = {
 export type Addition = keyof typeof ADDITIONS;
 
 export interface AdditionReport {
-  /** Denials and flags to which something was added, by kind. */
+  /** Number of denied or flagged URLs that were tested, by kind of addition. */
   readonly tried: Readonly<Record<Addition, number>>;
   readonly failures: readonly string[];
 }
 
 const FAILURES_MAX = 10;
-/** So many things are added to one URL. */
+/** Number of additions that are combined in one URL. */
 const STEPS = 6;
 
-/** Runs the fuzzer on URLs of its own and on some of `urls`; stops after a few failures. */
+/** Runs the fuzzer on generated URLs and on some of `urls`. Stops after a few failures. */
 export function fuzzAdditions(
   policy: Policy,
   seed: number,
@@ -138,7 +138,7 @@ export function fuzzAdditions(
   const failures: string[] = [];
   for (let at = 0; at < count && failures.length < FAILURES_MAX; at++) {
     const url = urls.length > 0 && random.chance(40) ? random.pick(urls) : randomAct(random, policy, words);
-    // What is allowed is denied where it is a verified login page.
+    // An allowed URL is declared a verified login page, so that it is denied.
     const page = judgeValue(policy, url, 'GET')?.verdict === 'allow' ? pageOf(url) : undefined;
     const verdict = judgeValue(policy, url, 'GET', page);
     if (verdict === undefined || verdict.verdict === 'allow') continue;
@@ -154,7 +154,7 @@ export function fuzzAdditions(
       return to;
     };
     for (const kind of kinds) add(kind, url, verdict);
-    // Several things can be added, one after the other: none lifts what stands before it.
+    // Several additions are combined: none may weaken the verdict before it.
     for (let left = STEPS, steps = url; left > 0; left--) {
       const before = judgeValue(policy, steps, 'GET', page);
       if (before !== undefined) steps = add(random.pick(kinds), steps, before);
@@ -164,8 +164,8 @@ export function fuzzAdditions(
 }
 
 /**
- * A URL as a record has the page; undefined where path or fragment hold an encoded query, where the path ends with a segment of signs
- * alone, or where the fragment is nothing else, as none of a record does.
+ * Returns the URL as a record would have it as a verified page. Undefined for URLs that records never have: path or fragment hold an encoded
+ * query, the last segment of the path has only special characters, or the fragment does.
  */
 function pageOf(url: string): string | undefined {
   const target = parseTarget(url);
@@ -175,14 +175,14 @@ function pageOf(url: string): string | undefined {
   return /(?:^|[\p{L}\p{N}])[^\p{L}\p{N}/]*\/*$/u.test(decodedPath) ? href : undefined;
 }
 
-/** Whether the property speaks of a verdict and a kind of addition. */
+/** Whether the property applies to a verdict and a kind of addition. */
 function isBound({ verdict, layer, id }: Verdict, kind: Addition): boolean {
-  // A verified page, and a place of a host that is listed, are in their own language.
+  // Verified pages and listed paths of a host exist only in their own language.
   if (kind === 'a language in front' && layer !== 'rules') return false;
   return verdict !== 'allow' && !(kind === 'another case' && CASE_RULES.has(id));
 }
 
-/** What stands in URLs beside words. */
+/** Segments of URLs that are not words of the policy. */
 const PIECES = ['5', 'a1b2c3d4e5', 'x', 'en', 'docs', '2024', '@name', 'a-b-c-d-e', 'index', 'AKIAIOSFODNN7EXAMPLE'];
 const EXTENSIONS = '.php .do .exe .html .git .action .css .ts .h .md .txt .5 .json .env .bak ;x=1 %3Fa=b &a=b !x'.split(
   ' ',
@@ -203,18 +203,18 @@ const VALUES = [
   'A1b2C3d4E5f6G7h8I9j0'.repeat(9),
 ];
 
-/** The policy's words by list: most lists that say where a word counts are short. */
+/** Returns the policy's words by list. Picking a list first gives the words of short lists, such as those for contexts, a fair chance. */
 function wordsByList({ tokens }: Policy): readonly (readonly string[])[] {
   return tokens.names.map((_name, ordinal) => tokens.tokensIn(ordinal)).filter((words) => words.length > 0);
 }
 
-/** A word with a sign within: some readers take what follows for an extension, others for the rest of the word. */
+/** Inserts a special character into a word: some servers treat the rest as an extension, others as part of the word. */
 function cutWord(random: Random, word: string): string {
   const at = 1 + random.below(Math.max(1, word.length - 1));
   return word.slice(0, at) + random.pick(['.', '.', '.', '-', ';', '!', '&', '%3F', '%2f']) + word.slice(at);
 }
 
-/** A URL of the policy's own words, hosts and ordinary pieces: most of them are denied. */
+/** Returns a URL of words and hosts of the policy and of ordinary segments. Most of these URLs are denied. */
 function randomAct(random: Random, policy: Policy, words: readonly (readonly string[])[]): string {
   if (random.chance(20)) return (random.chance(50) ? randomUrl(random) : mutate(random, randomUrl(random))).trim();
   const plain = (): string => encodeURIComponent(random.pick(random.pick(words)));
@@ -241,12 +241,12 @@ function randomAct(random: Random, policy: Policy, words: readonly (readonly str
   return url;
 }
 
-/** A host in Unicode where it is in punycode, in punycode where it is not; the same where it has no other form. */
+/** Converts a host from punycode to Unicode or the reverse. Returns it unchanged if it has no other form. */
 function otherForm(host: string): string {
   const ascii = domainToASCII(host);
   if (ascii === '') return host;
   if (ascii !== host) return ascii;
-  // What is no punycode of the standard has no other form.
+  // A host with invalid punycode has no other form.
   const unicode = domainToUnicode(host);
   return domainToASCII(unicode) === host ? unicode : host;
 }
@@ -259,11 +259,11 @@ function withParameter(url: string, parameter: string, isFirst: boolean): string
   const fragment = url.slice(withoutFragment(url).length);
   const [path = '', ...query] = withoutFragment(url).split('?');
   if (query.length === 0) return `${path}?${parameter}${fragment}`;
-  const own = query.join('?');
-  return `${path}?${isFirst ? `${parameter}&${own}` : `${own}&${parameter}`}${fragment}`;
+  const present = query.join('?');
+  return `${path}?${isFirst ? `${parameter}&${present}` : `${present}&${parameter}`}${fragment}`;
 }
 
-/** Letters of path, query and fragment in another case; not those of an escape, whose case never counts. */
+/** Changes the case of letters in path, query and fragment, except in percent escapes, whose case never matters. */
 function otherCase(random: Random, url: string): string {
   const mode = random.below(3);
   const start = url.indexOf('/', url.indexOf('://') + 3);
@@ -279,8 +279,9 @@ function otherCase(random: Random, url: string): string {
 }
 
 /**
- * Whether a path ends the URL, or its query: a sign behind a host makes another host. By the URL standard a segment is a dot segment only where it is
- * dots and nothing else, so a sign makes another path of one, also of one that is hidden (`/%2f..+`, `/..%af_`, `/. .~`).
+ * Whether a character can be appended to the path without changing its meaning. Without a path, it would be appended to the host and make another
+ * host. By the URL standard, a segment is a dot segment only if it has nothing but dots. So appending to a dot segment makes another path, also
+ * to a hidden one (`/%2f..+`, `/..%af_`, `/. .~`).
  */
 function endsInPath(url: string): boolean {
   const [, path = ''] = /^[a-z]+:\/\/[^/?#]+([^?#]*)/i.exec(url) ?? [];
@@ -296,13 +297,13 @@ function behindPath(url: string, sign: string): string {
   return end < 0 ? url + sign : url.slice(0, end) + sign + url.slice(end);
 }
 
-/** The path of a URL that has one, with what stands before and behind it. None with dot segments, which name another one. */
+/** Splits a URL at its path. Undefined without a path, and for one with dot segments, which name another path. */
 function pathOf(url: string): readonly [before: string, path: string, behind: string] | undefined {
   const [, before = '', path = '', behind = ''] = /^(https?:\/\/[^/?#]+)(\/[^?#]*)(.*)$/is.exec(url) ?? [];
   return path === '' || /\.\.|%2e|\/\./i.test(path) ? undefined : [before, path, behind];
 }
 
-/** Puts a language in front, on a host of which nothing is known: on others a first segment is the name of an owner. */
+/** Inserts a language as the first segment. Only for example hosts: on known hosts the first segment can be the name of an owner. */
 function withLanguage(url: string, language: string): string {
   const [before = '', path, behind] = pathOf(url) ?? [];
   if (path === undefined || path === '/' || /^(?:\/|%2f)+[a-z]{2}(?:[-_/;]|%2f|$)/i.test(path)) return url;
@@ -311,19 +312,19 @@ function withLanguage(url: string, language: string): string {
     : url;
 }
 
-/** Whether the path ends with what may be a folder: a name without an extension. */
+/** Whether the last segment of the path may be a folder: a name without an extension. */
 function isFolder(url: string): boolean {
   const [, path = ''] = pathOf(url) ?? [];
   return endsInPath(url) && /\/(?![^a-z0-9/]*;)[^/.]*(?<!%|%.)[a-z0-9]$/i.test(path);
 }
 
-/** Whether the path is a language alone. */
+/** Whether the path is only a language. */
 function isFront(url: string): boolean {
   const [, path = ''] = pathOf(url) ?? [];
   return /^\/+(?:[a-z]{2}\/)?[a-z]{2}(?:[-_][a-z]{2,4})?$/i.test(path.replace(/;[^/]*/g, ''));
 }
 
-/** Puts a text behind one segment of the path that has a name. */
+/** Appends a text to a random segment of the path that is not empty. */
 function behindSegment(random: Random, url: string, text: string): string {
   const [before, path, behind] = pathOf(url) ?? [];
   if (path === undefined || !endsInPath(url)) return url;
@@ -334,11 +335,11 @@ function behindSegment(random: Random, url: string, text: string): string {
   return before + segments.join('/') + behind;
 }
 
-/** Puts a text in the place of one slash of the path; of the first one only where that stays one. */
+/** Replaces a random slash of the path by a text. The first slash is only included with `withFirst`. */
 function insteadOfSlash(random: Random, url: string, text: string, withFirst = false): string {
   const [before, path, behind] = pathOf(url) ?? [];
   if (path === undefined) return url;
-  // Not those of a URL in the path.
+  // Not the slashes of a URL inside the path.
   const slashes = [...path.matchAll(/(?<![/:])\/(?!\/)/g)]
     .map(({ index }) => index)
     .filter((at) => at > 0 || withFirst);
@@ -347,7 +348,7 @@ function insteadOfSlash(random: Random, url: string, text: string, withFirst = f
   return before + path.slice(0, at) + text + path.slice(at + 1) + behind;
 }
 
-/** Escapes one letter of path or query. */
+/** Percent-encodes one letter of path or query. */
 function withEscape(random: Random, url: string): string {
   const start = url.indexOf('/', url.indexOf('://') + 3);
   if (start < 0) return url;
@@ -359,13 +360,13 @@ function withEscape(random: Random, url: string): string {
   return `${url.slice(0, at)}%${random.chance(50) ? hex.toUpperCase() : hex}${url.slice(at + 1)}`;
 }
 
-/** The parameters of a query as `change` makes them; the URL itself where it has fewer than `least`. */
+/** Replaces the query parameters by the result of `change`. Returns the URL unchanged if it has fewer than `least` parameters. */
 function withParameters(url: string, least: number, change: (parameters: string[]) => string[]): string {
-  const whole = withoutFragment(url);
-  const mark = whole.indexOf('?');
-  const parameters = mark < 0 ? [] : whole.slice(mark + 1).split('&');
+  const text = withoutFragment(url);
+  const mark = text.indexOf('?');
+  const parameters = mark < 0 ? [] : text.slice(mark + 1).split('&');
   if (parameters.length < least) return url;
-  return `${whole.slice(0, mark)}?${change(parameters).join('&')}${url.slice(whole.length)}`;
+  return `${text.slice(0, mark)}?${change(parameters).join('&')}${url.slice(text.length)}`;
 }
 
 function inOtherOrder(random: Random, url: string): string {
@@ -373,7 +374,7 @@ function inOtherOrder(random: Random, url: string): string {
     const [moved] = parameters.splice(random.below(parameters.length), 1);
     return parameters.toSpliced(random.below(parameters.length + 1), 0, moved!);
   });
-  // Blanks at the end are no part of a value that is asked about.
+  // Trailing whitespace is not part of a value that is looked up.
   return /\s$/.test(other) ? url : other;
 }
 

@@ -1,4 +1,4 @@
-/** `make fuzz`: the fuzzer of the verdict for as long as wanted, and what long hostile values cost by their length. */
+/** `make fuzz`: runs the fuzzers for a given time, and measures how the cost of long hostile values grows with their length. */
 import { printLine, printTable } from '../../src/commands/shared/output.ts';
 import { loadPolicy } from '../../src/policy/load.ts';
 import { readOptions, wholeNumber } from '../options.ts';
@@ -11,20 +11,20 @@ const { values } = await readOptions(USAGE, { seconds: '30', seed: '1' });
 const seconds = wholeNumber(values, 'seconds', 0);
 const firstSeed = wholeNumber(values, 'seed', 0);
 
-/** No answer may take longer. */
+/** Longest time that any answer may take. */
 const ANSWER_MAX_MS = 1;
-/** A value eight times as long may cost this many times as much: linear, with space for what a small machine adds. */
+/** Highest cost ratio for a value eight times as long: linear growth, with a margin for noise on a small machine. */
 const GROWTH_MAX = 16;
-/** What any answer costs: a smaller cost is not worth a ratio. */
+/** The basic cost of an answer. Below it, ratios are meaningless. */
 const FLOOR_MS = 0.005;
 
 const policy = loadPolicy();
 
-/** Most values need few runs; where other programs disturb them all, more are made. */
+/** Most values need few runs. If other programs disturb all of them, more runs are made. */
 const RUNS = 30;
 const RUNS_MAX = 600;
 
-/** The shortest of several runs, in milliseconds: the others were disturbed. */
+/** Returns the duration of the shortest of several runs, in milliseconds. Longer ones were disturbed by other programs. */
 function cost(value: string): number {
   let best = Number.POSITIVE_INFINITY;
   for (let run = 0; run < RUNS || (run < RUNS_MAX && best > ANSWER_MAX_MS); run++) {

@@ -1,4 +1,4 @@
-/** URLs for the fuzzer: built from pieces that mean something to a parser or a rule, mutated, and spelled in other ways. */
+/** URLs for the fuzzer: built from pieces that are significant to a parser or a rule, mutated, and written in other spellings. */
 import type { Random } from '../random.ts';
 
 const SCHEMES = [
@@ -143,7 +143,7 @@ const NOISE = [
   '😀',
 ];
 
-/** A URL, or something that looks like one. */
+/** Returns a random URL, or a text that looks like one. */
 export function randomUrl(random: Random): string {
   let text = random.chance(85) ? random.pick(['https://', 'http://']) : random.pick(SCHEMES);
   if (random.chance(5)) text += random.pick(['user@', 'user:word@', '@']);
@@ -158,7 +158,7 @@ export function randomUrl(random: Random): string {
   return text;
 }
 
-/** The text with some noise in it, pieces left out, doubled or repeated. */
+/** Mutates a text: inserts noise, and removes, doubles or repeats pieces. */
 export function mutate(random: Random, text: string): string {
   let mutated = text;
   for (let left = 1 + random.below(4); left > 0; left--) {
@@ -177,7 +177,7 @@ export function mutate(random: Random, text: string): string {
 
 const ESCAPED_DOTS = ['%2e', '%2E', '.'];
 
-/** The same URL in another spelling, as a browser sees it; the caller checks that it is the same. */
+/** Returns the URL in another spelling that a browser treats as the same. The caller checks that it is the same. */
 export function respell(random: Random, text: string): string {
   const match = /^(https?):\/\/([^/?#\\]*)([^?#]*)(.*)$/su.exec(text);
   if (match === null) return text;
@@ -203,7 +203,7 @@ export function respell(random: Random, text: string): string {
   return spelled;
 }
 
-/** Long values that would cost a careless program more than their length. */
+/** Returns long values whose cost would grow faster than their length in a careless program. */
 export function longValues(length: number): Readonly<Record<string, string>> {
   const fill = (piece: string, head = 'https://example.org/'): string =>
     head + piece.repeat(Math.floor((length - head.length) / piece.length));

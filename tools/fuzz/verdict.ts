@@ -1,4 +1,4 @@
-/** The fuzzer of the verdict: nothing may throw, and two spellings of one URL never get different verdicts. */
+/** The fuzzer of the verdict: nothing may throw, and two spellings of one URL must get the same verdict. */
 import { parseTarget } from '../../src/domain/target.ts';
 import { evaluate } from '../../src/policy/evaluate.ts';
 import type { Policy } from '../../src/policy/policy.ts';
@@ -6,7 +6,7 @@ import type { Evidence, Verdict } from '../../src/policy/types.ts';
 import { Random } from '../random.ts';
 import { mutate, randomUrl, respell } from './urls.ts';
 
-/** Rules about the spelling itself: the one way in which a spelling may be judged harder than the URL that it stands for. */
+/** Rules about the spelling itself. Only these may judge a spelling more strictly than the URL it represents. */
 const SPELLING_RULES: ReadonlySet<string> = new Set([
   'control_characters',
   'backslash',
@@ -31,7 +31,7 @@ const EVIDENCE: Evidence = {
   filteringCategories: () => [],
 };
 
-/** The verdict for a value; undefined where it is refused. `page`: a verified login page, instead of those that there are for all values. */
+/** Returns the verdict for a value; undefined if it is refused. `page` is a verified login page that replaces the default verified pages. */
 export function judgeValue(policy: Policy, value: string, method: string, page?: string): Verdict | undefined {
   const target = parseTarget(value);
   if ('problem' in target) return undefined;
@@ -42,14 +42,14 @@ export function judgeValue(policy: Policy, value: string, method: string, page?:
 export interface FuzzReport {
   readonly values: number;
   readonly judged: number;
-  /** Pairs of different spellings of one URL that were compared. */
+  /** Number of compared pairs of different spellings of one URL. */
   readonly pairs: number;
-  /** Pairs of which one was judged harder by a rule about its spelling. */
+  /** Number of pairs of which one was judged more strictly by a rule about its spelling. */
   readonly harder: number;
   readonly failures: readonly string[];
 }
 
-/** Runs the fuzzer; stops at the first ten failures. */
+/** Runs the fuzzer. Stops after ten failures. */
 export function fuzzVerdicts(policy: Policy, seed: number, count: number): FuzzReport {
   const random = new Random(seed);
   const failures: string[] = [];
@@ -83,7 +83,7 @@ export function verdictText(verdict: Verdict | undefined): string {
   return verdict === undefined ? 'refused' : `${verdict.verdict} ${verdict.layer}/${verdict.id}`;
 }
 
-/** Whether a browser takes two values for one URL: both absolute, and the same when written out. */
+/** Whether a browser treats two values as the same URL: both are absolute and have the same canonical form. */
 function isSameUrl(one: string, other: string): boolean {
   if (!/^\s*[a-z]+:\/\//i.test(one) || !/^\s*[a-z]+:\/\//i.test(other)) return false;
   const left = URL.parse(one)?.href;

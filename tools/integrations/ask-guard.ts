@@ -1,9 +1,9 @@
-/** The guard as the helpers beside this file need it: options of a command line in, words for a header or a line out. */
+/** The guard for the helpers in this folder: it is created from command-line options, and its decisions have texts for headers and lines. */
 import { appendFileSync, readFileSync } from 'node:fs';
 import { Guard, type GuardOptions } from '../../src/guard/guard.ts';
 import type { GuardVerdict } from '../../src/guard/refusal.ts';
 
-/** The options that each helper has, for `parseArgs`. */
+/** The options of every helper, for `parseArgs`. */
 export const ASK_OPTIONS = {
   server: { type: 'string', default: 'https://127.0.0.1:8443' },
   'key-file': { type: 'string' },
@@ -13,30 +13,30 @@ export const ASK_OPTIONS = {
   'decision-log': { type: 'string' },
 } as const;
 
-/** The same as a line of help. */
+/** The same options as a line of help. */
 export const ASK_USAGE =
   '--key-file FILE [--server URL] [--ca-file FILE] [--plain-http] [--timeout-ms N] [--decision-log FILE]';
 
-/** What `parseArgs` makes of them. */
+/** The values that `parseArgs` returns for them. */
 export interface AskValues {
   readonly server: string;
   readonly 'key-file'?: string | undefined;
   readonly 'ca-file'?: string | undefined;
   readonly 'plain-http'?: boolean;
   readonly 'timeout-ms': string;
-  /** A file that one line is appended to for each decision. */
+  /** File to which one line is appended for each decision. */
   readonly 'decision-log'?: string | undefined;
 }
 
 export interface HelperDecision {
   readonly allowed: boolean;
   readonly verdict: GuardVerdict;
-  /** What decided, as `layer/id`. */
+  /** The layer and entry that decided, as `layer/id`. */
   readonly reason: string;
   readonly note: string;
 }
 
-/** Text that is safe in a header, a log line and a helper's answer. */
+/** Converts a value to text that is safe in a header, a log line and a helper's answer. */
 export const plain = (text: unknown, lengthMax = 200): string =>
   String(text ?? '')
     .replaceAll(/[^\x20-\x7e]/g, '?')
@@ -44,12 +44,12 @@ export const plain = (text: unknown, lengthMax = 200): string =>
     .slice(0, lengthMax);
 
 export interface Asker {
-  /** Asks about a URL and the method meant for it. Never rejects. */
+  /** Returns the decision about a request. Never rejects. */
   ask(url: string, method: string): Promise<HelperDecision>;
   close(): void;
 }
 
-/** A guard as the command line wants it. Throws where an option is missing or cannot be used: a helper must not start half-configured. */
+/** Creates a guard from command-line options. @throws Error if an option is missing or not valid: a helper must not start half-configured */
 export function guardOf(values: AskValues, options: Partial<GuardOptions> = {}): Guard {
   const keyFile = values['key-file'];
   if (keyFile === undefined) throw new Error('--key-file FILE is needed');
@@ -61,26 +61,26 @@ export function guardOf(values: AskValues, options: Partial<GuardOptions> = {}):
     ...(caFile === undefined ? {} : { ca: readFileSync(caFile) }),
     plainHttp: values['plain-http'] === true,
     timeoutMs: Number(values['timeout-ms']),
-    // Waited for: a decision that cannot be written down is no decision.
+    // Synchronous: a decision that cannot be logged is refused.
     ...(logFile === undefined ? {} : { log: (line) => appendFileSync(logFile, line, { mode: 0o600 }) }),
     ...options,
   });
 }
 
-/** A URL that its sender and pagegate read alike: its bytes are ASCII, and in front of the path is nothing but a host and a port. */
+/** A URL that its sender and pagegate parse alike: it is ASCII, and before the path it has only a host and a port. */
 const PLAIN_URL = /^https?:\/\/(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?(?:[/?#][\x21-\x7e]*)?$/i;
 
-/** In a path, what some sites resolve or cut off and others do not: dot segments, however they are written, and a backslash. */
+/** Parts of a path that some sites resolve or cut off and others do not: dot segments in any spelling, and backslashes. */
 const AMBIGUOUS_PATH = /\\|(?:\/|%2f|%5c)(?:\.|%2e){1,2}(?:;[^/\\]*)?(?:\/|%2f|%5c|$)/i;
 
-/** Whether sites read the path of a URL in different ways as it is sent. What follows a number sign must not be sent. */
+/** Whether sites may parse the path of a URL, as sent, in different ways. A number sign also counts: it must not be sent. */
 export const isAmbiguous = (url: string): boolean =>
   url.includes('#') || AMBIGUOUS_PATH.test(url.replace(/^[^/]*\/\/|\?.*/gs, ''));
 
-/** The decision about one request; a guard that fails, as where a decision cannot be written down, has refused it. */
+/** Returns the decision about one request. If the guard fails, such as when the decision cannot be logged, the request is refused. */
 async function decide(guard: Guard, url: string, method: string) {
   try {
-    // Other bytes are judged as the letters that they are in one encoding, and are sent as they came.
+    // Non-ASCII bytes would be judged as characters of one encoding, but sent unchanged, so they are refused.
     if (!PLAIN_URL.test(url)) return guard.refuse(url, method, 'request_target');
     if (isAmbiguous(url)) return guard.refuse(url, method, 'ambiguous_path');
     return await guard.check(url, { method });
@@ -92,8 +92,8 @@ async function decide(guard: Guard, url: string, method: string) {
 }
 
 /**
- * Asks about every request, even one that it asked about before: what stands in front of it keeps verdicts itself, or is to keep none. It sends the path as it came, so
- * one that sites read in different ways is refused.
+ * Creates an asker without a cache: the proxy in front of it caches verdicts itself, or must not cache any. The proxy sends the path
+ * unchanged, so a path that sites may parse in different ways is refused.
  */
 export function askerOf(values: AskValues): Asker {
   const guard = guardOf(values, { cacheSeconds: 0 });

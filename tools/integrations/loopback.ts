@@ -1,4 +1,4 @@
-/** What the helpers with a server of their own have in common: it asks nobody who they are, so only programs of this host reach it. */
+/** Shared code of the helpers that are servers. They have no authentication, so only programs on this host may reach them. */
 import type { IncomingMessage, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
@@ -7,7 +7,7 @@ const PLACE = /^(.+):([0-9]{1,5})$/;
 const PORT_MAX = 65_535;
 const HTTP_PORT = 80;
 
-/** Why a server did not start, for those that have a remedy. */
+/** Explanations and remedies for errors when a server starts. */
 const REMEDIES: Readonly<Record<string, string>> = {
   EADDRINUSE: 'another program listens there; end it, or name another port with --listen',
   EACCES: 'this user may not use the port; name one from 1024 with --listen',
@@ -15,9 +15,9 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Listens at what `--listen` names, and says so.
+ * Listens on the address of `--listen`. Resolves with its host and port.
  *
- * @throws Error where it is not a port on loopback, or nobody can listen there; the message is one line
+ * @throws Error if it is not a port on loopback, or the server cannot listen there. The message is one line.
  */
 export async function listenOnLoopback(server: Server, place: string): Promise<string> {
   const [, host = '', digits] = PLACE.exec(place) ?? [];
@@ -34,9 +34,12 @@ export async function listenOnLoopback(server: Server, place: string): Promise<s
   return `${host}:${(server.address() as AddressInfo).port}`;
 }
 
-/** Whether a request comes from a page in a browser: it names its origin, or a name of its own that leads to loopback. */
+/** Whether a request comes from a web page in a browser: it has an Origin header, or a Host that is not loopback (DNS rebinding). */
 export function isFromPage({ headers, socket }: IncomingMessage): boolean {
   const { localPort } = socket;
-  const own = LOOPBACK.flatMap((host) => [`${host}:${localPort}`, ...(localPort === HTTP_PORT ? [host] : [])]);
-  return headers.origin !== undefined || !own.includes(headers.host ?? '');
+  const loopbackHosts = LOOPBACK.flatMap((host) => [
+    `${host}:${localPort}`,
+    ...(localPort === HTTP_PORT ? [host] : []),
+  ]);
+  return headers.origin !== undefined || !loopbackHosts.includes(headers.host ?? '');
 }

@@ -1,10 +1,10 @@
-/** What docs/cli.md says of the commands, read from the commands themselves. */
+/** The tables of docs/cli.md, generated from the commands themselves. */
 import type { Command, Option } from 'commander';
 import { createProgram } from '../../src/cli.ts';
 import { EXIT } from '../../src/errors.ts';
 import { asSentence, code, markdownCell, markdownTable } from './markdown.ts';
 
-/** What each exit code tells a script. The names are those of `EXIT`; a new one needs a sentence here. */
+/** The meaning of each exit code for a script. The names are those of `EXIT`; a new one needs a sentence here. */
 const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   ok: 'It worked.',
   unexpected: 'A defect of the program; please report it with what it printed.',
@@ -19,7 +19,7 @@ const EXIT_MEANING: Readonly<Record<keyof typeof EXIT, string>> = {
   interrupted: 'Stopped by Ctrl-C or a termination signal; nothing half-done was left behind.',
 };
 
-/** An option that so many commands have, with the same words, is described once. */
+/** An option that at least this many commands have, with the same description, is stated once. */
 const COMMON_MIN = 6;
 
 interface Leaf {
@@ -34,7 +34,7 @@ function leaves(command: Command, path: readonly string[] = []): Leaf[] {
   return command.commands.flatMap((child) => leaves(child, name));
 }
 
-/** How a command is called: `pagegate drop sign <dir>`. */
+/** Returns the command line of a command: `pagegate drop sign <dir>`. */
 function callOf({ path, command }: Leaf): string {
   const words = command
     .usage()
@@ -44,11 +44,11 @@ function callOf({ path, command }: Leaf): string {
 }
 
 const optionsOf = ({ command }: Leaf): readonly Option[] => command.options.filter((option) => !option.hidden);
-/** Options with one key are one option; what `--json` prints differs from command to command, its meaning does not. */
+/** Returns the identity of an option: its flags and description. `--json` is one option, although its description differs between commands. */
 const sameOption = ({ flags, description }: Option): string =>
   flags === '--json' ? flags : `${flags}\n${description}`;
 
-/** Options that many commands take, by flags and description. */
+/** Returns the options that many commands have, by {@link sameOption}. */
 function commonOptions(all: readonly Leaf[]): Map<string, Option> {
   const counts = new Map<string, number>();
   const options = new Map<string, Option>();
@@ -59,17 +59,21 @@ function commonOptions(all: readonly Leaf[]): Map<string, Option> {
   return new Map([...options].filter(([key]) => (counts.get(key) ?? 0) >= COMMON_MIN));
 }
 
-/** An option's meaning and default; a default that stands in the description, `(default: …)` or `(else …)`, moves to its column. */
+/** Returns the row of an option: meaning and default. A default in the description, `(default: …)` or `(else …)`, moves to its own column. */
 function optionRow(option: Pick<Option, 'flags' | 'description' | 'defaultValue' | 'mandatory'>): string[] {
-  const told = /\s*\((?:default: |else )([^()]+)\)$/.exec(option.description);
-  const meaning = told === null ? option.description : option.description.slice(0, told.index);
+  const stated = /\s*\((?:default: |else )([^()]+)\)$/.exec(option.description);
+  const meaning = stated === null ? option.description : option.description.slice(0, stated.index);
   const fallback: unknown = option.defaultValue;
-  const given = fallback === undefined ? '' : code(String(fallback));
+  const defaultText = fallback === undefined ? '' : code(String(fallback));
   const needed = option.mandatory ? 'required' : '';
-  return [code(option.flags), asSentence(markdownCell(meaning)), given || markdownCell(told?.[1] ?? '') || needed];
+  return [
+    code(option.flags),
+    asSentence(markdownCell(meaning)),
+    defaultText || markdownCell(stated?.[1] ?? '') || needed,
+  ];
 }
 
-/** Every command and what it does. */
+/** Returns a table of all commands with their descriptions. */
 async function overview(): Promise<string> {
   const rows = leaves(await createProgram()).map((leaf) => [
     `[\`${markdownCell(callOf(leaf))}\`](#${anchor(leaf.path)})`,
@@ -78,7 +82,7 @@ async function overview(): Promise<string> {
   return markdownTable([['command', 'what it does'], ...rows]);
 }
 
-/** The anchor that a page gives a heading. */
+/** Returns the anchor of a heading. */
 function anchor(heading: string): string {
   return heading
     .toLowerCase()
@@ -86,7 +90,7 @@ function anchor(heading: string): string {
     .replaceAll(' ', '-');
 }
 
-/** The options that many commands have. */
+/** Returns a table of the options that many commands have. */
 async function common(): Promise<string> {
   const rows = [...commonOptions(leaves(await createProgram()))].map(([key, option]) =>
     key === '--json' ? [code(key), 'Print one JSON document instead of text.', ''] : optionRow(option),
@@ -94,7 +98,7 @@ async function common(): Promise<string> {
   return markdownTable([['option', 'meaning', 'default'], ...rows]);
 }
 
-/** The examples that a command's help shows. */
+/** Returns the examples in a command's help. */
 function exampleOf(command: Command): string {
   let help = '';
   command.configureOutput({
@@ -107,12 +111,12 @@ function exampleOf(command: Command): string {
   return ['```', ...lines.map((line) => line.replace(/^ {2}/, '')), '```'].join('\n');
 }
 
-/** One section for each command: what it does, arguments, own options, the common ones by name, an example. */
+/** Returns one section for each command: description, arguments, its own options, the names of its common options, an example. */
 async function details(): Promise<string> {
   const all = leaves(await createProgram());
   const shared = commonOptions(all);
   const sections = all.map((leaf) => {
-    const own = optionsOf(leaf).filter((option) => !shared.has(sameOption(option)));
+    const specific = optionsOf(leaf).filter((option) => !shared.has(sameOption(option)));
     const others = optionsOf(leaf).filter((option) => shared.has(sameOption(option)));
     const described = leaf.command.registeredArguments.filter(({ description }) => description !== '');
     const rows = [
@@ -125,7 +129,7 @@ async function details(): Promise<string> {
         });
         return [code(argument.required ? `<${argument.name()}>` : `[${argument.name()}]`), meaning, fallback];
       }),
-      ...own.map(optionRow),
+      ...specific.map(optionRow),
     ];
     return [
       `### ${leaf.path}`,
@@ -138,7 +142,7 @@ async function details(): Promise<string> {
   return sections.join('\n\n');
 }
 
-/** Every exit code. */
+/** Returns a table of all exit codes. */
 function exits(): string {
   const rows = Object.entries(EXIT).map(([name, value]) => [
     String(value),

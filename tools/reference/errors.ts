@@ -1,8 +1,8 @@
-/** What docs/errors.md lists: every code under its topic. */
+/** The tables of docs/errors.md: every error code, by topic. */
 import { ERROR_TOPICS } from '../../src/errors.ts';
 import { markdownCell, markdownTable } from './markdown.ts';
 
-/** The codes of a topic: HTTP status, exit code, when it happens and what to do. */
+/** Returns a table of the codes of a topic: HTTP status, exit code, when it occurs and what to do. */
 function topicTable(codes: (typeof ERROR_TOPICS)[keyof typeof ERROR_TOPICS]): string {
   const rows = Object.entries(codes).map(([name, { status, exit, message }]) => [
     `\`${name}\``,

@@ -1,4 +1,4 @@
-/** The tables of `docs/evaluation.md`: what the shipped rules say of the sets that `make eval` judges. */
+/** The tables of `docs/evaluation.md`: how the shipped rules judge the sets of `make eval`. */
 import type { Policy } from '../../src/policy/policy.ts';
 import { readRows, SETS, type SetName } from '../eval/labelled-urls.ts';
 import { type Judged, judge, nameOf, outcomes } from '../eval/score.ts';
@@ -10,7 +10,7 @@ export type JudgedSets = ReadonlyMap<SetName, readonly Judged[]>;
 export const judgeSets = (policy: Policy): JudgedSets =>
   new Map((Object.keys(SETS) as SetName[]).map((set) => [set, judge(policy, readRows(set).rows)]));
 
-/** What a page is for → the categories that the sets have for it. Any other category is told as `others`. */
+/** Purpose of a page → the categories of the sets that belong to it. All other categories are listed as `others`. */
 const ACTS: Readonly<Record<string, string>> = {
   'sign in': 'login webmail',
   'grant an authorization': 'oauth_authorize oauth',
@@ -48,7 +48,7 @@ const cellsOf = (pages: readonly Judged[], digits: number): string[] => [
 const actsOf = (pages: readonly Judged[]): Judged[] => pages.filter(({ row }) => row.expect === 'deny');
 const readingOf = (pages: readonly Judged[]): Judged[] => pages.filter(({ row }) => row.expect === 'allow');
 
-/** A row for each kind, the largest first, and the rest at the end. */
+/** Returns a row for each kind, the largest first, and the rest at the end. */
 function kindRows(pages: readonly Judged[], kinds: Readonly<Record<string, string>>, digits: number): string[][] {
   const kindOf = new Map(
     Object.entries(kinds).flatMap(([kind, names]) => names.split(' ').map((name) => [name, kind] as const)),
@@ -58,7 +58,7 @@ function kindRows(pages: readonly Judged[], kinds: Readonly<Record<string, strin
   return [...groups].sort(([a], [b]) => rank(b) - rank(a)).map(([kind, some]) => [kind, ...cellsOf(some, digits)]);
 }
 
-/** Table name → how it is made. */
+/** Returns the functions that render the tables, by table name. */
 export const evaluationTables = (sets: JudgedSets): Readonly<Record<string, () => string>> => ({
   sets: () =>
     markdownTable([

@@ -1,4 +1,4 @@
-/** What docs/limits.md lists: every limit under its topic. */
+/** The tables of docs/limits.md: every limit, by topic. */
 import { counted } from '../../src/counted.ts';
 import { LIMIT_TOPICS, type Limit } from '../../src/limits.ts';
 import { markdownCell, markdownTable } from './markdown.ts';
@@ -6,7 +6,7 @@ import { markdownCell, markdownTable } from './markdown.ts';
 const MIB = 2 ** 20;
 const DAY_SECONDS = 86_400;
 
-/** A value as people read it: `8 MiB`, `30 days`, `65,535`. */
+/** Formats a value for people: `8 MiB`, `30 days`, `65,535`. */
 function amount({ value, unit }: Limit): string {
   if (unit === 'seconds' && value % DAY_SECONDS === 0) return counted(value / DAY_SECONDS, 'day');
   if (unit === 'milliseconds' && value % 1_000 === 0) return `${value / 1_000} s`;

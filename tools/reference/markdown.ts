@@ -1,22 +1,22 @@
-/** Markdown as the reference pages write it. */
+/** Markdown for the reference pages. */
 
-/** Text of a table's cell: one line, and no bar that would end the cell. */
+/** Converts a text to a table cell: one line, with escaped vertical bars. */
 export function markdownCell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll(/\s+/g, ' ').trim();
 }
 
-/** Text as code; nothing stays nothing. */
+/** Formats a text as code. An empty text stays empty. */
 export function code(text: string): string {
   return text === '' ? '' : `\`${markdownCell(text)}\``;
 }
 
-/** A table; the first row is its heading. */
+/** Formats a table. The first row is its heading. */
 export function markdownTable(rows: readonly (readonly string[])[]): string {
   const [head = [], ...body] = rows;
   return [head, head.map(() => '---'), ...body].map((row) => `| ${row.join(' | ')} |`).join('\n');
 }
 
-/** A sentence as it begins and ends: `print JSON` → `Print JSON.` */
+/** Formats a text as a sentence: `print JSON` → `Print JSON.` */
 export function asSentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '') return '';

@@ -1,16 +1,16 @@
-/** What docs/metrics.md and docs/log-events.md list, read from the tables that the server counts and logs with. */
+/** The tables of docs/metrics.md and docs/log-events.md, generated from the tables that the server counts and logs with. */
 import { LOG_EVENTS, type LogEventEntry } from '../../src/server/log-events.ts';
 import { METRICS, type MetricEntry } from '../../src/server/metric-definitions.ts';
 import { code, markdownCell, markdownTable } from './markdown.ts';
 
-/** `name`: meaning, for each. */
+/** Formats each entry as `name`: meaning. */
 function described(texts: Readonly<Record<string, string>>): string {
   return Object.entries(texts)
     .map(([name, meaning]) => `${code(name)}: ${markdownCell(meaning)}`)
     .join('; ');
 }
 
-/** Every metric as it is called on the wire. */
+/** Returns a table of all metrics with their full names. */
 function metricTable(): string {
   const rows = Object.entries<MetricEntry>(METRICS).map(([name, { type, meaning, labels, worry }]) => [
     code(`pagegate_${name}`),
@@ -24,7 +24,7 @@ function metricTable(): string {
 
 const LEVELS = { error: 'Errors', warn: 'Warnings', info: 'For information' } as const;
 
-/** Every event under its level. */
+/** Returns a table of the events of each level. */
 function eventTables(): string {
   const events = Object.entries<LogEventEntry>(LOG_EVENTS);
   return Object.entries(LEVELS)

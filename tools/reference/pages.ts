@@ -1,4 +1,4 @@
-/** The reference pages and the parts of them that are made from the code they describe. */
+/** The reference pages and the tables in them that are generated from the code they describe. */
 import { commandTables } from './commands.ts';
 import { errorPageTables } from './errors.ts';
 import { limitTables } from './limits.ts';
@@ -8,7 +8,7 @@ import { vocabularyTables } from './vocabulary.ts';
 
 type Tables = Readonly<Record<string, () => string | Promise<string>>>;
 
-/** Reference page → what is generated in it, by name; each stands between `<!-- table NAME -->` and `<!-- end -->`. */
+/** Reference page → its generated tables by name. Each is between `<!-- table NAME -->` and `<!-- end -->`. */
 export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/cli.md': commandTables,
   'docs/configuration.md': settingTables,
@@ -19,10 +19,10 @@ export const PAGES: Readonly<Record<string, Tables>> = {
   'docs/vocabulary.md': vocabularyTables,
 };
 
-/** The page whose tables take seconds to make, because every labelled URL is judged for them (`evaluation.ts`). */
+/** The page whose tables take seconds to generate, because every labelled URL is judged for them (`evaluation.ts`). */
 export const EVALUATION_PAGE = 'docs/evaluation.md';
 
-/** A page with its tables generated again. Throws if a table's place is missing. */
+/** Returns a page with its tables generated again. @throws Error if the comments around a table are missing */
 export async function renewed(text: string, tables: Tables): Promise<string> {
   let result = text;
   for (const [name, make] of Object.entries(tables)) {

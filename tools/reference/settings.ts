@@ -1,9 +1,9 @@
-/** What docs/configuration.md lists, read from the configuration's schema. */
+/** The tables of docs/configuration.md, generated from the configuration's schema. */
 import { OTHER_VARIABLES } from '../../src/config/environment.ts';
 import { describeValues, settings } from '../../src/config/schema.ts';
 import { code, markdownCell, markdownTable } from './markdown.ts';
 
-/** Every setting in the order of the schema. */
+/** Returns a table of all settings in the order of the schema. */
 function settingTable(): string {
   const rows = settings.map((setting) => [
     code(setting.name),
@@ -15,7 +15,7 @@ function settingTable(): string {
   return markdownTable([['setting', 'value', 'default', 'environment', 'meaning'], ...rows]);
 }
 
-/** Every other variable of the environment that something here reads. */
+/** Returns a table of all other environment variables that the program or a tool reads. */
 function variableTable(): string {
   const rows = Object.entries(OTHER_VARIABLES).map(([name, { reader, meaning }]) => [
     code(name),

@@ -1,9 +1,9 @@
-/** What docs/vocabulary.md lists, read from the data that answers and drops are checked with. */
+/** The tables of docs/vocabulary.md, generated from the data that answers and drops are checked with. */
 import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
 import { pageTypes } from '../../src/record/vocabulary.ts';
 import { markdownTable } from './markdown.ts';
 
-/** Every page type in vocabulary order, with its verdict and its aliases. */
+/** Returns a table of all page types in vocabulary order, with their verdicts and aliases. */
 function pageTypeTable(): string {
   const rows = pageTypes('full').map(({ name, verdict, core, aliases, meaning }) => [
     `\`${name}\``,
@@ -15,7 +15,7 @@ function pageTypeTable(): string {
   return markdownTable([['page type', 'in', 'verdict', 'what it is', 'aliases on import'], ...rows]);
 }
 
-/** Every filtering category in the order of the taxonomy. */
+/** Returns a table of all filtering categories in the order of the taxonomy. */
 function filteringTable(): string {
   const rows = filteringTaxonomy.map(({ id, name, group, threat, meaning }) => [
     name,

@@ -1,6 +1,6 @@
 /**
- * Makes test/data/fixture-drop: a small drop that is made up, says so, and has every field, every page type, every filtering category
- * and the ends of every range. It stands in for what no source gives that may be passed on (Open PageRank, for one).
+ * Creates test/data/fixture-drop: a small synthetic drop, marked as such, with every field, every page type, every filtering category and the
+ * limits of every range. It covers data that no redistributable source has, such as Open PageRank.
  * Usage: node tools/sample/make-fixture.ts [DIRECTORY]
  */
 import { createHash } from 'node:crypto';
@@ -24,7 +24,7 @@ interface FixtureEntry {
 const types = pageTypes('full').map((type) => type.name);
 const RANK_MAX = 4_294_967_295;
 
-/** What each named record is there for. */
+/** Records whose names say what they test. */
 const named: readonly FixtureEntry[] = [
   {
     domain: 'everything.example.com',
@@ -59,7 +59,7 @@ const named: readonly FixtureEntry[] = [
     },
   },
   { domain: 'example.com', page_types: { login: 'https://accounts.example.com/login' }, language: 'en' },
-  // The part after this one says it again, and the later one wins.
+  // The next part has this domain again, and the later record wins.
   { domain: 'twice.example.com', language: 'fr', global_rank: 100 },
 ];
 
@@ -78,7 +78,7 @@ function* numbered(): Generator<FixtureEntry> {
   yield { domain: 'twice.example.com', language: 'it', page_types: { about: 'https://twice.example.com/about' } };
 }
 
-/** One record for each IAB category and for each language, so that a dictionary that loses one is noticed. */
+/** Yields one record for each IAB category and each language, to detect a dictionary that loses one. */
 function* catalog(): Generator<FixtureEntry> {
   for (const [i, path] of iabPaths.entries()) {
     yield {

@@ -1,5 +1,5 @@
 /**
- * Makes data/taxonomies/iab-content-3.1.json from IAB Tech Lab's own table (content-taxonomy-3.1.tsv, CC BY 3.0).
+ * Creates data/taxonomies/iab-content-3.1.json from IAB Tech Lab's table (content-taxonomy-3.1.tsv, CC BY 3.0).
  * Usage: node tools/sample/make-iab.ts CONTENT_TAXONOMY_TSV > data/taxonomies/iab-content-3.1.json
  */
 import { readFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ export function readIabTable(text: string): Category[] {
   return categories;
 }
 
-/** Throws when two categories share an id or a path, or a parent is not in the table. */
+/** Checks the table. Returns remarks. @throws Error if two categories share an id or a path, or a parent is not in the table */
 export function checkIabTable(categories: readonly Category[]): string[] {
   const remarks: string[] = [];
   const byId = new Map(categories.map((category) => [category.id, category]));

@@ -1,5 +1,5 @@
 /**
- * Makes the sample drop from the staged public data: data/sample (manifest and parts), data/provenance/sample.tsv.zst (the source of
+ * Creates the sample drop from the staged public data: data/sample (manifest and parts), data/provenance/sample.tsv.zst (the source of
  * every fact, line by line) and data/NOTICE.md.
  * Usage: node tools/sample/make-sample.ts STAGED_DATA DATA_DIRECTORY
  */
@@ -18,8 +18,8 @@ import { allFacts, type Fact } from './sources.ts';
 
 const CREATED = '2026-11-21T00:00:00Z';
 
-/** Spellings of one domain meet under its key; what has no key, under itself. */
-function meetingPoint(domain: string): string {
+/** Returns the key under which all spellings of a domain are merged; the domain itself if it has no key. */
+function mergeKeyOf(domain: string): string {
   const result = keyFromHost(domain);
   return 'key' in result ? result.key : domain;
 }
@@ -34,11 +34,11 @@ function addFact(record: SampleRecord, fact: Fact): void {
   }
 }
 
-/** All records by their meeting point. Every record has at least one fact: a name alone says nothing about a domain. */
+/** Returns all records by their merge key. Every record has at least one fact: a name alone is no information about a domain. */
 function gather(root: string, mapping: SourceMapping): Map<string, SampleRecord> {
   const records = new Map<string, SampleRecord>();
   const recordOf = (domain: string): SampleRecord => {
-    const key = meetingPoint(domain);
+    const key = mergeKeyOf(domain);
     const known = records.get(key);
     if (known !== undefined) return known;
     const record: SampleRecord = { domain, pages: new Map(), filtering: new Map() };
@@ -57,7 +57,7 @@ function gather(root: string, mapping: SourceMapping): Map<string, SampleRecord>
   return records;
 }
 
-/** The entry as a line of the drop, and its provenance as tab-separated `field=source`. */
+/** Returns the record as a line of the drop, and its provenance as tab-separated `field=source`. */
 export function lineOf(record: SampleRecord): { readonly line: string; readonly provenance: string } {
   const sources: string[] = [];
   const entry: Record<string, unknown> = { domain: record.domain };

@@ -1,4 +1,4 @@
-/** Reads mapping.json: which sources the sample may use, which page types their pages are, which categories theirs become. */
+/** Reads mapping.json: the sources that the sample may use, the page types of their pages, and the mapping of their categories. */
 import { readFileSync } from 'node:fs';
 import { filteringOrdinal, iabOrdinal } from '../../src/record/taxonomy.ts';
 import { canonicalPageType } from '../../src/record/vocabulary.ts';
@@ -18,7 +18,7 @@ export interface PageRule {
   readonly host?: string;
   readonly path?: string;
   readonly not?: string;
-  /** Gives way to any other source of the type. */
+  /** Whether any other source of the type takes precedence. */
   readonly second?: boolean;
   readonly reason: string;
 }
@@ -39,7 +39,7 @@ export function readMapping(): SourceMapping {
   return JSON.parse(readFileSync(new URL('./mapping.json', import.meta.url), 'utf8')) as SourceMapping;
 }
 
-/** Every name in the mapping must exist: a license that is allowed, a page type, a category. Returns what does not. */
+/** Returns the names in the mapping that do not exist: licenses that are not allowed, unknown page types and categories. */
 export function mappingProblems(mapping: SourceMapping): string[] {
   const problems: string[] = [];
   for (const [name, source] of Object.entries(mapping.sources)) {

@@ -1,4 +1,4 @@
-/** Writes data/NOTICE.md: what each source gave, under which license, and how its words became ours. */
+/** Writes data/NOTICE.md: the contribution and license of each source, and how its terms were mapped to ours. */
 import type { SourceMapping } from './mapping.ts';
 import type { SampleRecord } from './record.ts';
 
@@ -47,7 +47,7 @@ function pageTable(mapping: SourceMapping): string[] {
   return ['| source:kind | page type | why it is true |', '| --- | --- | --- |', ...new Set(rows)];
 }
 
-/** What the MIT and ISC licenses ask to pass on with what is taken. */
+/** The notices that the MIT and ISC licenses require with redistributed data. */
 const LICENSE_TEXTS = [
   '### MIT License (the sources marked MIT)',
   '',
@@ -77,7 +77,7 @@ const LICENSE_TEXTS = [
   'The text of the Apache License 2.0 is the file `LICENSE` of this repository. CC0 and the Unlicense ask for nothing.',
 ];
 
-/** `records` are all records of the drop. */
+/** Returns the text of the notice. `records` are all records of the drop. */
 export function noticeText(mapping: SourceMapping, records: readonly SampleRecord[]): string {
   const withPages = records.filter((record) => record.pages.size > 0).length;
   const pages = records.reduce((sum, record) => sum + record.pages.size, 0);

@@ -1,7 +1,7 @@
-/** A record of the sample drop while it is gathered. */
+/** A record of the sample drop while its facts are collected. */
 import type { PageFact } from './pages.ts';
 
-/** What is known about one domain, each fact with its source. */
+/** The facts about one domain, each with its source. */
 export interface SampleRecord {
   /** As the first source spells it. */
   domain: string;

@@ -1,4 +1,4 @@
-/** Readers of the staged sources: each yields facts about host names, spelled as the source spells them. */
+/** Readers of the staged sources. Each yields facts about host names, in the source's spelling. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync } from 'node:zlib';
@@ -7,7 +7,7 @@ import type { CategoryRule, SourceMapping } from './mapping.ts';
 
 export interface Fact {
   readonly source: string;
-  /** The host as the source spells it, dirt and all. */
+  /** The host in the source's spelling, not cleaned. */
   readonly domain: string;
   readonly language?: string;
   readonly category?: CategoryRule;
@@ -26,7 +26,7 @@ export function sourceLines(root: string, path: string): string[] {
     .filter((line) => line !== '');
 }
 
-/** The lines below the heading, split at a separator; none of the files used here quotes a separator in the columns read. */
+/** Returns the lines after the heading, split at a separator. The columns read here contain no quoted separators in any of the files. */
 function readRows(root: string, path: string, separator: string): string[][] {
   return sourceLines(root, path)
     .slice(1)
@@ -65,34 +65,34 @@ function* disposableFacts(root: string, categories: Categories): Generator<Fact>
 }
 
 /**
- * Feeds with language, topic and 2020 rank. Only a site's main feed, on the site's own host, tells its language and topic; a domain
- * whose main feeds disagree on the language gets none.
+ * Feeds with language, topic and 2020 rank. A site's language and topic are taken only from its main feed, on the site's own host. A domain whose
+ * main feeds disagree on the language gets none.
  */
 export function* newscatcherFacts(root: string, categories: Categories): Generator<Fact> {
   const rows = readRows(root, 'lang/newscatcher-feeds.tsv.gz', '\t').map(
     ([domain = '', language = '', topic = '', main = '', , feed = '', rank = '']) => {
       const host = URL.parse(feed)?.hostname ?? '';
-      const own = main === '1' && (host === domain || host.endsWith(`.${domain}`));
-      return { domain, language, topic, own, rank: Number(rank) };
+      const isMainFeed = main === '1' && (host === domain || host.endsWith(`.${domain}`));
+      return { domain, language, topic, isMainFeed, rank: Number(rank) };
     },
   );
   const languages = new Map<string, Set<string>>();
-  for (const { domain, language, own } of rows) {
-    if (own) languages.set(domain, (languages.get(domain) ?? new Set()).add(language));
+  for (const { domain, language, isMainFeed } of rows) {
+    if (isMainFeed) languages.set(domain, (languages.get(domain) ?? new Set()).add(language));
   }
-  for (const { domain, language, topic, own, rank } of rows) {
-    const category = own ? categories['newscatcher']?.[topic] : undefined;
+  for (const { domain, language, topic, isMainFeed, rank } of rows) {
+    const category = isMainFeed ? categories['newscatcher']?.[topic] : undefined;
     yield {
       source: 'newscatcher',
       domain,
-      ...(own && isLanguage(language) && languages.get(domain)?.size === 1 ? { language } : {}),
+      ...(isMainFeed && isLanguage(language) && languages.get(domain)?.size === 1 ? { language } : {}),
       ...(category === undefined ? {} : { category }),
       ...(Number.isInteger(rank) && rank >= 1 ? { rank } : {}),
     };
   }
 }
 
-/** Personal sites in English, that being the list's entry rule. A host that carries more than three of them is a host of many. */
+/** Personal sites in English, since the list accepts only English ones. A host with more than three of them hosts many sites. */
 export function* smallwebFacts(root: string, mapping: SourceMapping): Generator<Fact> {
   const category = whole(mapping.categories, 'smallweb');
   const many = new Set(mapping.pages.hosts_of_many);
@@ -167,13 +167,13 @@ export function* domainListFacts(root: string, categories: Categories): Generato
   }
 }
 
-/** Moz' 500 domains by links from other domains: for them the rank, where no list by traffic has one. */
+/** Moz's 500 domains with the most links from other domains. Their rank is used if no list by traffic has one. */
 function* mozFacts(root: string): Generator<Fact> {
   const list = JSON.parse(readText(root, 'ranked/moz-top500.json.gz')) as { rank: number; rootDomain: string }[];
   for (const { rank, rootDomain } of list) yield { source: 'moz', domain: rootDomain, rank };
 }
 
-/** All facts but the pages, strongest source first: of two values for one field, the first stays. */
+/** Yields all facts except the pages, strongest source first: of two values for one field, the first is kept. */
 export function* allFacts(root: string, mapping: SourceMapping): Generator<Fact> {
   yield* newscatcherFacts(root, mapping.categories);
   yield* universityFacts(root, mapping.categories);

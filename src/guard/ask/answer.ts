@@ -1,20 +1,20 @@
-/** Reads what pagegate answered. Anything but a complete 200 with a known verdict about the right domain is a failure. */
+/** Parses pagegate's answer. Anything except a complete 200 with a known verdict about the right domain is a failure. */
 import { type Decision, GUARD_IDS, type GuardId } from '../refusal.ts';
 
-/** A verdict that may be kept: what a decision says, without the request it was asked for. */
+/** A verdict that may be cached: the fields of a decision that do not depend on the single request. */
 export type Judgment = Pick<Decision, 'verdict' | 'layer' | 'id' | 'note' | 'domain' | 'found' | 'data'>;
 
-/** What an answer tells of a domain that bears on verdicts. */
+/** The data about a domain in an answer that verdicts depend on. */
 export interface DomainFacts {
   readonly pages: readonly { readonly type: string; readonly url: string }[];
   readonly categories: readonly string[];
 }
 
-/** An answer, or why there is none. */
+/** A verdict, or the reason why there is none. */
 export interface Answer extends Judgment {
-  /** Of the domain that answered; missing where the answer does not have them in the form they should have. */
+  /** Data about the domain in the answer; missing if the answer does not have them in the expected form. */
   readonly facts?: DomainFacts | undefined;
-  /** The least time to wait before asking again, in milliseconds; given only where nothing was charged. */
+  /** Shortest time to wait before a retry, in milliseconds. Only set if nothing was charged. */
   readonly retryMs?: number;
 }
 
@@ -25,12 +25,12 @@ export interface HttpReply {
   readonly body: string;
 }
 
-/** The guard's own judgment that there is no verdict. */
+/** Creates the guard's own answer that there is no verdict. */
 export function noVerdict(id: GuardId, detail = ''): Answer {
   return ownJudgment('error', id, noteOf(id, detail));
 }
 
-/** The guard's own judgment that a request may never be made. */
+/** Creates the guard's own judgment that a request is never permitted. */
 export function denial(id: GuardId, detail = ''): Judgment {
   return ownJudgment('deny', id, noteOf(id, detail));
 }
@@ -43,13 +43,13 @@ function noteOf(id: GuardId, detail: string): string {
   return detail === '' ? GUARD_IDS[id] : `${GUARD_IDS[id]} (${plain(detail)})`;
 }
 
-/** Text of others, made fit for a message of one line. */
+/** Makes untrusted text fit for a one-line message: cuts it and replaces control characters. Empty if it is not a string. */
 function plain(text: unknown, lengthMax = 600): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is replaced
   return (typeof text === 'string' ? text : '').slice(0, lengthMax).replace(/[\0-\x1f\x7f-\x9f\u2028\u2029]/g, ' ');
 }
 
-/** Makes an answer of a reply to the question about `url`. */
+/** Parses the HTTP reply to the lookup of `url`. */
 export function readAnswer(reply: HttpReply, url: string): Answer {
   const { status } = reply;
   const body = objectIn(reply.body);
@@ -60,7 +60,7 @@ export function readAnswer(reply: HttpReply, url: string): Answer {
       `status_${status}`,
       `pagegate answered with status ${status}${reason === '' ? '.' : `, ${reason}`} Nothing is fetched without a verdict.`,
     );
-    // Neither of the two is ever charged.
+    // A lookup answered with 429 or 503 is never charged.
     if (status !== 429 && status !== 503) return answer;
     return { ...answer, retryMs: /^[0-9]{1,6}$/.test(reply.retryAfter) ? Number(reply.retryAfter) * 1_000 : 0 };
   }
@@ -99,21 +99,21 @@ function objectIn(text: string): Readonly<Record<string, unknown>> | undefined {
   }
 }
 
-/** Whether an answer about `domain` can be the answer for `url`: the domain is its host, or lies above it. */
+/** Whether an answer about `domain` can belong to `url`: the domain is the URL's host or a parent of it. */
 function isAbout(domain: string, url: string): boolean {
   const host = hostOf(url);
   return host !== '' && domain !== '' && (host === domain || host.endsWith(`.${domain}`));
 }
 
-/** What names its scheme, as pagegate reads it: anything else is a bare domain, with or without a path. */
+/** A value with a scheme, as pagegate parses it. Any other value is a bare domain, with or without a path. */
 const HAS_SCHEME = /^\s*[a-z][a-z0-9+.-]*:\/\//i;
 
-/** The host of a URL or of a bare domain, without its trailing dot; empty where there is none. */
+/** Returns the host of a URL or of a bare domain, without its trailing dot; empty if there is none. */
 function hostOf(value: string): string {
   const text = value.replace(/[\t\n\r]/g, '').trim();
   try {
     const { hostname } = new URL(HAS_SCHEME.test(text) ? text : `https://${text}`);
-    // Schemes that the standard does not know keep their host as it was written.
+    // For schemes that the URL standard does not know, the parser leaves the host as written. So it is parsed again as an https host.
     return hostname === '' ? '' : new URL(`https://${hostname}/`).hostname.replace(/\.$/, '');
   } catch {
     return '';

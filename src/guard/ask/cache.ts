@@ -1,7 +1,7 @@
-/** Verdicts that were given lately, by method and URL: a bounded number, for a bounded time. */
+/** A cache of recent verdicts by method and URL, limited in number and time. */
 import type { Judgment } from './answer.ts';
 
-/** The verdict of a longer key, method and URL together, is not kept. */
+/** Verdicts with a longer key (method and URL together) are not cached. */
 const KEY_MAX_LENGTH = 2_048;
 
 interface Kept {
@@ -9,7 +9,7 @@ interface Kept {
   readonly untilMs: number;
 }
 
-/** Verdicts by a key of method and URL; the oldest goes first when it is full. */
+/** Verdicts by a key of method and URL. When the cache is full, the oldest entry is removed. */
 export class VerdictCache {
   readonly #lifetimeMs: number;
   readonly #entriesMax: number;
@@ -35,7 +35,7 @@ export class VerdictCache {
   keep(key: string, judgment: Judgment): void {
     if (this.#entriesMax === 0 || this.#lifetimeMs === 0 || key.length > KEY_MAX_LENGTH) return;
     this.#kept.delete(key);
-    // The oldest goes first: a map keeps the order of insertion.
+    // A map keeps the order of insertion, so its first key is the oldest.
     if (this.#kept.size >= this.#entriesMax) this.#kept.delete(this.#kept.keys().next().value!);
     this.#kept.set(key, { judgment, untilMs: performance.now() + this.#lifetimeMs });
   }

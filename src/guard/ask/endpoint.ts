@@ -1,6 +1,6 @@
 /**
- * The one endpoint of pagegate, asked over a connection of its own: through no proxy, whatever the environment says, and without
- * following a redirect, so that the key reaches the named server and nobody else.
+ * The client of pagegate's endpoint. It uses its own connections: it ignores proxies set in the environment and follows no redirect, so that
+ * the key is sent only to the configured server.
  */
 import { X509Certificate } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
@@ -11,47 +11,47 @@ import { isLoopback } from '../../network/address.ts';
 import { http, https } from '../../platform/http.ts';
 import { type Answer, type HttpReply, noVerdict, readAnswer } from './answer.ts';
 
-/** A larger answer is not one of pagegate's. */
+/** A larger answer does not come from pagegate. */
 const ANSWER_MAX_BYTES = 1024 * 1024;
 const SOCKETS_MAX = 64;
 /**
- * Kept connections are given up before a server as shipped closes them (`server.keep_alive_seconds`, 30), so that no request meets a closing
- * one. Where that setting is near its least, 4, a request may meet one, and is refused as `unreachable`.
+ * Idle connections are closed before a server with the default `server.keep_alive_seconds` (30) closes them, so that no request is sent on a
+ * closing connection. If that setting is near its minimum of 4, this may happen, and the request is refused as `unreachable`.
  */
 const IDLE_MS = 4_000;
-/** The first pause before another try; it doubles with each. */
+/** Pause before the first retry; it doubles with each. */
 const BACKOFF_MS = 50;
-/** Timers of Node.js wait no longer; what is beyond ends at once. */
+/** Longest delay of a Node.js timer. A timer with a longer delay fires at once. */
 const TIMEOUT_MAX_MS = 2 ** 31 - 1;
-/** How a connection does not come about that may come about next time; one that TLS refuses never does. */
+/** Errors of a failed connection after which a retry may succeed. After a TLS failure it cannot. */
 const NO_CONNECTION: ReadonlySet<string | undefined> = new Set([
   ...['EAI_AGAIN', 'ECONNREFUSED', 'ECONNRESET', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT'],
 ]);
 const KEY = /^[\x21-\x7e]{1,256}$/;
 
 export interface EndpointOptions {
-  /** Where pagegate listens, such as `https://pagegate.example.net:8443`. */
+  /** URL of pagegate, such as `https://pagegate.example.net:8443`. */
   readonly server: string;
   readonly key: string;
   /** Certificates to trust instead of the system's, PEM. */
   readonly ca?: string | Buffer | undefined;
-  /** Plain HTTP to another host than loopback, where the key can be read on the way. */
+  /** Permits plain HTTP to a host other than loopback, although the key can be read on the network. */
   readonly plainHttp?: boolean | undefined;
-  /** Longest time for an answer, retries included. */
+  /** Longest time for an answer including retries, in milliseconds. */
   readonly timeoutMs: number;
 }
 
-/** The connection to the endpoint: one question, one answer, within a time. */
+/** Sends lookups to the endpoint, each with a timeout. */
 export class Endpoint {
   readonly #url: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #agent: Agent;
   readonly #timeoutMs: number;
   readonly #closing = new AbortController();
-  /** Connections that came about. */
+  /** Connections that were established. */
   readonly #open = new WeakSet<Socket>();
 
-  /** @throws TypeError where an option cannot be used. */
+  /** @throws TypeError if an option is not valid. */
   constructor({ server, key, ca, plainHttp, timeoutMs }: EndpointOptions) {
     this.#url = endpointUrl(server, plainHttp === true);
     if (!KEY.test(key))
@@ -62,19 +62,18 @@ export class Endpoint {
     if (typeof timeoutMs !== 'number' || !(timeoutMs >= 1 && timeoutMs <= TIMEOUT_MAX_MS)) {
       throw new TypeError(`timeoutMs: must be a number from 1 to ${TIMEOUT_MAX_MS}`);
     }
-    // Every question waits for it.
+    // Every open lookup listens to this signal.
     setMaxListeners(0, this.#closing.signal);
     this.#headers = { 'x-api-key': key, accept: 'application/json' };
     this.#timeoutMs = timeoutMs;
-    // An agent of its own: the global one may take a proxy from the environment, and no certificate goes unchecked because of it.
+    // Not the global agent, which may use a proxy from the environment. `rejectUnauthorized` is set, so that the environment cannot turn it off.
     const pool = { keepAlive: true, maxSockets: SOCKETS_MAX, timeout: IDLE_MS };
     const tls = { rejectUnauthorized: true, ...(ca !== undefined && { ca }) };
     this.#agent = this.#url.protocol === 'https:' ? new https.Agent({ ...pool, ...tls }) : new http.Agent(pool);
   }
 
   /**
-   * Asks about a URL and a method. Never rejects. Asks again only where nothing was charged: after 429 and 503, and where no
-   * connection came about.
+   * Looks up a URL and a method. Never rejects. Retries only if nothing was charged: after 429 and 503, and if no connection was established.
    */
   async ask(url: string, method: string): Promise<Answer> {
     const target = new URL(this.#url);
@@ -86,12 +85,12 @@ export class Endpoint {
       if (answer.retryMs === undefined) return answer;
       const waitMs = Math.max(answer.retryMs, pauseMs * (0.5 + Math.random() / 2));
       if (performance.now() + waitMs >= deadlineMs) return answer;
-      // A closed endpoint asks no more: its next request fails before it is made.
+      // If the endpoint was closed meanwhile, the next request fails before it is sent.
       await sleep(waitMs, undefined, { signal: this.#closing.signal }).catch(() => {});
     }
   }
 
-  /** Ends all connections and all questions. */
+  /** Closes all connections. Open lookups fail. */
   close(): void {
     this.#closing.abort();
     this.#agent.destroy();
@@ -129,7 +128,7 @@ export class Endpoint {
       });
       request.on('error', (error: NodeJS.ErrnoException) => {
         const answer = noVerdict('unreachable', error.code ?? error.name);
-        // On an open connection the question may have been read, and charged.
+        // On an established connection the server may have received the request and charged it.
         const isUnsent = request.socket === null || !this.#open.has(request.socket);
         end(isUnsent && NO_CONNECTION.has(error.code) ? { ...answer, retryMs: 0 } : answer);
       });
@@ -142,7 +141,7 @@ function replyOf(response: IncomingMessage, body: string): HttpReply {
   return { status: response.statusCode ?? 0, data: [data].flat()[0] ?? '', retryAfter: retryAfter ?? '', body };
 }
 
-/** Whether there is a certificate in it. TLS itself passes over anything else, and then trusts nobody. */
+/** Whether the text holds a certificate. TLS ignores anything else without an error, and then trusts no certificate. */
 function isPem(ca: string | Buffer): boolean {
   try {
     new X509Certificate(ca);

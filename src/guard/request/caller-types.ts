@@ -1,17 +1,17 @@
 /**
- * What callers hand to a `fetch`, as undici's takes it: it knows the objects of its own classes alone, and would send a FormData of the
+ * Converts the arguments of a `fetch` to undici's types. undici recognizes only objects of its own classes: it would send a FormData of the
  * platform as the text `[object FormData]`.
  */
 import { type BodyInit, FormData, Request, type RequestInit } from 'undici';
 
-/** Up to here a body is read before it is sent: then it has a length, and can be sent again where a redirect asks for that. */
+/** Bodies up to this size are read before they are sent. They then have a length and can be sent again after a redirect. */
 const READ_MAX_BYTES = 1024 * 1024;
 
-/** A FormData of whatever library as one of undici's; anything else stays what it is. */
+/** Converts a FormData of any library to undici's. Returns any other body unchanged. */
 export function bodyOf(body: BodyInit | null = null): BodyInit | null {
   if (!isOtherFormData(body)) return body;
   const own = new FormData();
-  // A Blob is told from a text at run time.
+  // The value may also be a Blob; `append` distinguishes at run time.
   for (const [name, value] of body) own.append(name, value as string);
   return own;
 }
@@ -22,15 +22,15 @@ function isOtherFormData(body: unknown): body is Iterable<readonly [string, unkn
 }
 
 /**
- * A Request of the platform's own fetch, as one of undici's; anything else as the text that it is read as, once and for all. `init` is
- * what will be given beside it, and takes precedence.
+ * Converts a Request of the platform's fetch to undici's. Converts any other input to text, only once, so that the same text is judged and
+ * sent. `init` is passed to fetch together with the result and takes precedence.
  *
- * @throws the reason of a signal that is aborted; TypeError where the body of a Request was read before
+ * @throws the reason of an aborted signal; TypeError if the body of the Request was read before
  */
 export async function requestOf(input: unknown, { body: given, signal }: RequestInit): Promise<string | Request> {
   if (input instanceof Request) return input;
   if (!(input instanceof globalThis.Request)) return `${input}`;
-  // All but `keepalive`, which means nothing outside of a browser, and which undici takes with no body that is a stream.
+  // All fields except `keepalive`: it has no meaning outside of a browser, and undici does not accept it with a stream as body.
   const { url, method, redirect, integrity, mode, credentials, cache, referrer, referrerPolicy } = input;
   const fields = {
     method,
@@ -49,11 +49,11 @@ export async function requestOf(input: unknown, { body: given, signal }: Request
   return new Request(url, init as ConstructorParameters<typeof Request>[1]);
 }
 
-/** The bytes of a body, or, where it is a large one, a stream of them. What a platform's Request was given it shows as a stream alone. */
+/** Returns the bytes of a body, or a stream if it is large. A platform Request exposes its body only as a stream. */
 async function readBody(body: ReadableStream<Uint8Array>, signal: AbortSignal) {
   signal.throwIfAborted();
   const reader = body.getReader();
-  // A body that comes slowly is not waited for; whoever fetches with this signal finds it aborted.
+  // An abort ends the wait for a slow body. The fetch that follows then fails because of the aborted signal.
   const stop = (): void => void reader.cancel(signal.reason).catch(() => {});
   signal.addEventListener('abort', stop, { once: true });
   const chunks: Uint8Array[] = [];

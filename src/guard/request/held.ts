@@ -1,12 +1,12 @@
-/** A request of `node:http` that waits for its verdict, and what it must not send beyond what was judged. */
+/** Holds a request of `node:http` until its verdict, and keeps it from sending more than was judged. */
 import type { ClientRequest } from 'node:http';
 
-/** A request, with the text of its head once its last header is set. It goes out as this text, whatever is changed later. */
+/** A request. `_header` is the text of its head, set when the head is complete. This text is sent, even if headers are changed later. */
 export type HeldRequest = ClientRequest & { _header: string | null };
 
 /**
- * The text of a request's head, once it is complete: a client may set headers after the request was made. There is no event for it; it
- * comes with the first write, at the latest with the end.
+ * Resolves with the text of a request's head when it is complete: a client may set headers after it has created the request. Node.js has no event
+ * for this, so the assignment of `_header` is intercepted. It comes with the first write, at the latest with `end`.
  */
 export function headOf(request: HeldRequest): Promise<string> {
   if (request._header !== null) return Promise.resolve(request._header);
@@ -20,12 +20,12 @@ export function headOf(request: HeldRequest): Promise<string> {
   });
 }
 
-/** Ends a request that has no socket: its agent alone can tell it so. */
+/** Ends a request that has no socket. Only its agent can do this, by calling `onSocket` without one. */
 export function endUnsent(request: ClientRequest, error?: Error): void {
   (request as unknown as { onSocket(socket: undefined, error?: Error): void }).onSocket(undefined, error);
 }
 
-/** Ends a request at once if it is destroyed while it waits. The function that it returns stops this, and says whether the request still waits. */
+/** Ends a request at once if it is destroyed while it waits. The returned function stops this, and returns whether the request still waits. */
 export function endWhenDestroyed(request: ClientRequest): () => boolean {
   const { destroy } = request;
   let isHeld = true;
@@ -42,8 +42,8 @@ export function endWhenDestroyed(request: ClientRequest): () => boolean {
 }
 
 /**
- * Holds the body of a request to the length that its head says, and fails the request otherwise: what is beyond it would be another request
- * to the site, which nobody judged. Node.js checks that, too, if told so, but on Node.js 20 takes 7 and '7' for two lengths.
+ * Fails a request whose body does not have the length declared in its head: bytes beyond it would be another request to the site, which was not
+ * judged. Node.js has an option for this check, but on Node.js 20 it treats the lengths 7 and '7' as different.
  */
 export function keepToLength(request: HeldRequest): void {
   let bytes = 0;
@@ -51,19 +51,19 @@ export function keepToLength(request: HeldRequest): void {
     const send = request[name] as (...given: unknown[]) => unknown;
     const isFaulty = (): boolean => {
       const fault = request._header === null ? undefined : bodyFault(request._header, bytes, name === 'end');
-      // Not thrown: whoever writes may be a pipe, where nobody could catch it.
+      // Not thrown: the writer may be a pipe, where no code could catch it.
       if (fault !== undefined) request.destroy(new Error(fault));
       return fault !== undefined;
     };
     const sendWithin = (...given: unknown[]): unknown => {
       const sizeBytes = sizeOf(given[0], given[1]);
       bytes += sizeBytes;
-      // Unless told so, Node.js says no length for the body of a GET and its kin.
+      // By default, Node.js declares no length for the body of a GET and similar methods.
       if (sizeBytes > 0) request.useChunkedEncodingByDefault = true;
       const instead = name === 'end' ? request : false;
       if (isFaulty()) return instead;
       const sent = send.apply(request, given);
-      // Where this completed the head, the request still waits for its verdict: nothing has gone out.
+      // If this call completed the head, nothing has been sent: the request still waits for its verdict.
       return isFaulty() ? instead : sent;
     };
     request[name] = sendWithin as never;
@@ -77,7 +77,7 @@ function sizeOf(chunk: unknown, encoding: unknown): number {
   return chunk instanceof Uint8Array ? chunk.byteLength : 0;
 }
 
-/** What is wrong with a body of so many bytes, so far or in all, beside its head. */
+/** Returns why a body of this many bytes, so far or in total (`isEnd`), contradicts its head; undefined if it does not. */
 function bodyFault(head: string, bytes: number, isEnd: boolean): string | undefined {
   if (/\r\ntransfer-encoding:/i.test(head)) return undefined;
   const [, length] = /\r\ncontent-length: *([0-9]+)\r\n/i.exec(head) ?? [];
@@ -86,7 +86,7 @@ function bodyFault(head: string, bytes: number, isEnd: boolean): string | undefi
   return `the head of the request says ${length} bytes for its body, which has ${isEnd ? '' : 'at least '}${bytes}`;
 }
 
-/** Why nobody can tell where a body ends: the head says it twice, or in a way that sites read differently. */
+/** Returns why the end of a body is ambiguous: the head declares its length twice, or in a way that sites parse differently. */
 export function lengthFaultIn(headers: readonly (readonly [name: string, value: string])[]): string | undefined {
   const said = headers.filter(([name]) => /^(?:content-length|transfer-encoding)$/i.test(name));
   if (said.length > 1) return 'the head of the request says two lengths for its body';

@@ -1,14 +1,14 @@
-/** Tells URLs that nobody can judge: those of another scheme than http and https, some of which a client answers without a request. */
+/** Detects URLs that cannot be judged: those with a scheme other than http and https. A client answers some of them without a request. */
 
-/** What a value without a scheme may begin with: a host with its port. Names without a dot are taken for a scheme (`data:80/x`). */
+/** A value without a scheme that begins with a host and port. Names without a dot count as a scheme (`data:80/x`), except localhost. */
 const HOST_AND_PORT = /^\s*(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+\.?):[0-9]{1,5}(?:[/?#\\]|\s*$)/i;
 
-/** Before a scheme a URL parser drops these; and tabs and line ends everywhere. */
+/** A scheme. URL parsers drop control characters and spaces before it, and tabs and line ends everywhere. */
 const SCHEME = /^[\0-\x20]*([a-z][a-z0-9+.-]*):/i;
 
 /**
- * Whether a client reads another scheme in a URL than http and https; not in a relative one. It does not ask whether the rest is a URL: that
- * depends on the Node.js that it runs on, which may read a host in punycode or not.
+ * Whether a client finds a scheme other than http and https in a URL. False for a relative URL. The rest of the URL is not checked: whether it is
+ * valid depends on the Node.js version, which may accept a host in punycode or not.
  */
 export function hasOtherScheme(url: string): boolean {
   if (url.startsWith('https://') || url.startsWith('http://')) return false;
@@ -16,7 +16,7 @@ export function hasOtherScheme(url: string): boolean {
   return scheme !== undefined && !/^https?$/i.test(scheme);
 }
 
-/** The same for a value that may also be a bare domain, with or without a port. */
+/** {@link hasOtherScheme} for a value that may also be a bare domain, with or without a port. */
 export function namesOtherScheme(value: string): boolean {
   return hasOtherScheme(value) && !HOST_AND_PORT.test(value);
 }

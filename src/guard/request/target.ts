@@ -1,8 +1,8 @@
-/** What a request really asks for: the URL, the headers, and the methods it can have on the other side. */
+/** Reads the effective target of a request: the URL, the headers, and the methods that the site may apply. */
 import { type Dispatcher, errors } from 'undici';
 import { effectiveMethods, namesAnotherUrl, WEBSOCKET_METHOD } from '../override-headers.ts';
 
-/** What is read of a request; undici's options have it. */
+/** The fields of undici's options that are read. */
 type RequestOptions = Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'query' | 'headers' | 'upgrade'> & {
   readonly method: string;
 };
@@ -14,10 +14,10 @@ export interface RequestTarget {
 }
 
 /**
- * Reads the options of a dispatch; a word says what is wrong with them. The query is worked into the URL, and the URL made canonical,
- * so that one text is judged and sent.
+ * Reads the options of a dispatch. Returns the id of the refusal if they are not valid. The query is merged into the URL, and the URL is made
+ * canonical, so that the same text is judged and sent.
  *
- * @throws InvalidArgumentError where the headers are a list of odd length
+ * @throws InvalidArgumentError if the headers are a list of odd length
  */
 export function readRequestTarget(options: RequestOptions): RequestTarget | 'request_target' | 'host_header' {
   const url = urlOf(options);
@@ -34,23 +34,23 @@ export function readRequestTarget(options: RequestOptions): RequestTarget | 'req
   return { url, headers, methods: options.upgrade ? withUpgrade(methods) : methods };
 }
 
-/** What a URL holds escaped that some clients send as it is; sites read both alike. */
+/** Characters that URL parsers percent-encode but some clients send unencoded. Sites treat both forms alike. */
 const OFTEN_UNESCAPED = /["'<>^`{|}]/g;
 
-/** Whether the path and query that will be sent are those of the URL that was read from them, but for such escapes. */
+/** Whether the path and query to be sent equal those of the judged URL, apart from the encoding of {@link OFTEN_UNESCAPED}. */
 export function isSentAsJudged(url: URL, path: string): boolean {
   const escaped = (text: string): string =>
     text.replace(OFTEN_UNESCAPED, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`);
   return escaped(url.origin + path) === escaped(url.href);
 }
 
-/** What opening a WebSocket is judged as, in the place of the GET that it is; another method is sent as it is, so it is judged as well. */
+/** Replaces the GET that opens a WebSocket by the method it is judged as. Any other method is sent unchanged, so it is judged as well. */
 function withUpgrade([method, ...overriding]: readonly string[]): readonly string[] {
   return [...new Set([WEBSOCKET_METHOD, ...(method === 'GET' ? [] : [method!]), ...overriding])];
 }
 
 function urlOf({ origin, path }: RequestOptions): URL | undefined {
-  // A number sign would be sent, but judged as the begin of a fragment.
+  // A number sign would be sent, but the URL parser would treat it as the start of a fragment, which is not judged.
   if (!path.startsWith('/') || path.includes('#')) return undefined;
   try {
     const base = new URL(origin ?? '');
@@ -62,9 +62,9 @@ function urlOf({ origin, path }: RequestOptions): URL | undefined {
 }
 
 /**
- * The headers, in whichever of undici's forms they come.
+ * Returns the headers as pairs, from any of undici's forms.
  *
- * @throws InvalidArgumentError for a list that ends with a name, as undici does
+ * @throws InvalidArgumentError for a list that ends with a name without value, as undici does
  */
 function headersOf(headers: Dispatcher.DispatchOptions['headers']): [string, string][] {
   if (headers === null || headers === undefined) return [];

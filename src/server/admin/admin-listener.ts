@@ -1,4 +1,4 @@
-/** The admin listener: health, metrics and status for monitoring. It only reads, knows no secrets, and has no authentication. */
+/** The admin listener: health, metrics and status for monitoring. It is read-only, shows no secrets, and has no authentication. */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { type AddressInfo, isIP, type Server as NetServer } from 'node:net';
 import { PagegateError } from '../../errors.ts';
@@ -8,12 +8,12 @@ import { hostOf } from '../../network/http-syntax.ts';
 import { http } from '../../platform/http.ts';
 
 export interface AdminSources {
-  /** Ready to answer lookups; otherwise the reasons why not. */
+  /** Returns whether lookups are answered, and the reasons if they are not. */
   readonly readiness: () => Promise<{ readonly ready: boolean; readonly reasons: readonly string[] }>;
-  /** Prometheus text. */
+  /** Returns all metrics in the Prometheus text format. */
   readonly metrics: () => Promise<string>;
   readonly status: () => Promise<unknown>;
-  /** Names that the listener may be called by, beside addresses and localhost. */
+  /** Host names that are accepted besides IP addresses and localhost. */
   readonly names: readonly string[];
 }
 
@@ -21,16 +21,16 @@ const TIMEOUT_MS = LIMITS.adminRequestMs.value;
 const HEADERS_MAX_BYTES = 8_192;
 
 /**
- * Listens; resolves with the server and its port.
+ * Listens. Resolves with the server and its port.
  *
- * @param given a socket that listens there already.
+ * @param inherited a socket that already listens on this address, to use instead of a new one.
  * @throws PagegateError listen_failed
  */
 export async function listenAdmin(
   host: string,
   port: number,
   sources: AdminSources,
-  given?: NetServer,
+  inherited?: NetServer,
 ): Promise<{ server: Server; port: number }> {
   const server = http.createServer(
     { maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: TIMEOUT_MS, headersTimeout: TIMEOUT_MS },
@@ -53,8 +53,8 @@ export async function listenAdmin(
         ),
       ),
     );
-    if (given === undefined) server.listen(port, host, resolve);
-    else server.listen(given, resolve);
+    if (inherited === undefined) server.listen(port, host, resolve);
+    else server.listen(inherited, resolve);
   });
   return { server, port: (server.address() as AddressInfo).port };
 }
@@ -91,8 +91,8 @@ async function respond(req: IncomingMessage, res: ServerResponse, sources: Admin
 }
 
 /**
- * A web page that a browser on this host shows may have a name that leads to this listener, and read what it answers (DNS rebinding):
- * the browser then sends that name.
+ * Whether a Host header is accepted. This stops DNS rebinding: a web page in a browser on this host could let its own name resolve to this
+ * listener and read the responses. The browser then sends that name.
  */
 function isOwnHost(host: string, names: readonly string[]): boolean {
   return host === 'localhost' || isIP(withoutBrackets(host)) !== 0 || names.some((name) => name.toLowerCase() === host);

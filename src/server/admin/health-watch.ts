@@ -1,4 +1,4 @@
-/** Looks at the server from time to time, and logs when a warning begins and when it has ended. */
+/** Checks the server's health periodically. Logs when a warning begins and when it has ended. */
 import type { Config } from '../../config/config.ts';
 import type { Log } from '../log.ts';
 import { type FreeBytes, readFreeBytes } from './disk-space.ts';
@@ -6,15 +6,15 @@ import type { Warning, WarningKind } from './warnings.ts';
 
 const LOOK_MS = 10_000;
 
-/** Warnings of these kinds have log lines of their own where they arise. */
+/** Warnings of these kinds have their own log lines, written where they arise. */
 const LOGGED_ELSEWHERE: ReadonlySet<WarningKind> = new Set(['worker', 'index', 'policy', 'decision_log']);
 
-/** Keeps what was seen last, and tells the log of what has changed. */
+/** Keeps the latest free space and warnings, and logs changes of the warnings. */
 export class HealthWatch {
   freeBytes: FreeBytes = {};
   readonly #config: Config;
   readonly #log: Log;
-  /** By what stays the same while a warning lasts. */
+  /** The current warnings, by {@link keyOf}. */
   #known = new Map<string, Warning>();
   #timer: NodeJS.Timeout | undefined;
   #isLooking = false;
@@ -24,7 +24,7 @@ export class HealthWatch {
     this.#log = log;
   }
 
-  /** Looks now, and then every ten seconds. `warnings` are asked for after each look. */
+  /** Checks now, and then every ten seconds. Calls `warnings` each time, after it has read the free space. */
   async start(warnings: () => Promise<readonly Warning[]>): Promise<void> {
     await this.look(warnings);
     this.#timer = setInterval(() => void this.look(warnings), LOOK_MS);
@@ -32,12 +32,12 @@ export class HealthWatch {
   }
 
   async look(warnings: () => Promise<readonly Warning[]>): Promise<void> {
-    // A disk that hangs keeps one look, not a queue of them.
+    // If a disk hangs, one check waits for it, not a queue of them.
     if (this.#isLooking) return;
     this.#isLooking = true;
     try {
       this.freeBytes = await readFreeBytes(this.#config);
-      this.#tell(await warnings());
+      this.#logChanges(await warnings());
     } finally {
       this.#isLooking = false;
     }
@@ -47,7 +47,7 @@ export class HealthWatch {
     clearInterval(this.#timer);
   }
 
-  #tell(warnings: readonly Warning[]): void {
+  #logChanges(warnings: readonly Warning[]): void {
     const found = new Map(
       warnings.filter(({ kind }) => !LOGGED_ELSEWHERE.has(kind)).map((warning) => [keyOf(warning), warning]),
     );
@@ -58,6 +58,6 @@ export class HealthWatch {
   }
 }
 
-/** A warning is the same although its numbers change: days left, free space. */
+/** Returns the identity of a warning: its text without the numbers, which may change while it lasts (days left, free space). */
 const keyOf = ({ kind, text }: Warning): string =>
   `${kind} ${text.replaceAll(/(?<![\w-])\d+(?:\.\d+)?(?![\w-])/g, '#')}`;

@@ -1,4 +1,4 @@
-/** What a running server says about itself: readiness, status, metrics, and what came out of a reload. */
+/** Readiness, status and metrics of a running server, and the result of a reload. */
 import type { Config } from '../../config/config.ts';
 import type { LedgerWriter } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
@@ -21,7 +21,7 @@ import {
   workerWarnings,
 } from './warnings.ts';
 
-/** The parts of a server that are looked at. */
+/** The parts of a server that health is computed from. */
 export interface ObservedServer {
   readonly config: Config;
   readonly port: number;
@@ -32,11 +32,11 @@ export interface ObservedServer {
   readonly watch: HealthWatch;
 }
 
-/** Where clients find the endpoint. */
+/** URL of the endpoint for clients. */
 export const endpointUrl = (config: Config, port: number): string =>
   `${config.tls.certificate_file === null ? 'http' : 'https'}://${withBrackets(config.server.host)}:${port}`;
 
-/** Where monitoring finds the admin listener. */
+/** URL of the admin listener, for monitoring. */
 export const adminUrl = (config: Config, port: number): string => `http://${withBrackets(config.admin.host)}:${port}`;
 
 export async function reloadAll(server: ObservedServer): Promise<ReloadReply> {
@@ -50,7 +50,7 @@ export async function readiness(server: ObservedServer): Promise<Readiness> {
   return { ...judged, warnings: warnings.map(({ text }) => text) };
 }
 
-/** What is not as it should be now. */
+/** Returns the current warnings. */
 export async function currentWarnings(server: ObservedServer): Promise<readonly Warning[]> {
   return judge(server, await server.supervisor.ask('status')).warnings;
 }
@@ -60,8 +60,9 @@ interface Judged extends Omit<Readiness, 'warnings'> {
 }
 
 /**
- * A worker that ended takes no connections until its replacement listens: the others answer, so that is a warning. One that hangs
- * still is given its share of them, which waits: that is a reason.
+ * Computes readiness and warnings from the workers' status. A worker that has ended is a warning: it gets no connections until its replacement
+ * listens, and the other workers answer. A worker that hangs makes the server not ready: it still gets its share of the connections, which
+ * wait.
  */
 function judge(server: ObservedServer, { answers, missing }: Replies<'status'>): Judged {
   const { health, nearLimits } = server.ledgerWriter;
@@ -111,7 +112,7 @@ export async function serverStatus(server: ObservedServer): Promise<Omit<ServerS
   };
 }
 
-/** Prometheus text. */
+/** Returns all metrics in the Prometheus text format. */
 export async function metricsText(server: ObservedServer): Promise<string> {
   const { supervisor, ledgerWriter, lastKnownGood } = server;
   const replies = await supervisor.ask('status');
@@ -150,11 +151,11 @@ export async function metricsText(server: ObservedServer): Promise<string> {
     ...warningCounts(warnings),
     ...hostGauges(server),
   };
-  const own = { counters, gauges: { ...gauges, ...labeled }, histograms: {} };
-  return prometheusText(addSnapshots([await supervisor.metrics(), own]));
+  const primary = { counters, gauges: { ...gauges, ...labeled }, histograms: {} };
+  return prometheusText(addSnapshots([await supervisor.metrics(), primary]));
 }
 
-/** How many warnings there are of each kind, none included. */
+/** Returns the number of warnings of each kind, including kinds with none. */
 function warningCounts(warnings: readonly Warning[]): Record<string, number> {
   const counts = WARNING_KINDS.map((kind) => [
     seriesOf('warnings', { kind }),

@@ -1,4 +1,4 @@
-/** Counters and latency histograms of one worker, how they are added up over workers, and the Prometheus text of the sum. */
+/** Counters and latency histograms of one worker, their sum over all workers, and its Prometheus text. */
 import {
   type CounterName,
   type GaugeName,
@@ -44,7 +44,7 @@ export class WorkerMetrics {
     this.counter(name, ...labels).value += 1;
   }
 
-  /** The counter of a series, for places that count often. */
+  /** Returns the counter of a series, so that code that counts often looks it up only once. */
   counter<N extends CounterName>(name: N, ...labels: LabelArguments<N>): Counter {
     const series = seriesOf(name, ...labels);
     let counter = this.#counters.get(series);
@@ -64,7 +64,7 @@ export class WorkerMetrics {
   }
 }
 
-/** Adds snapshots: counters, gauges and buckets by series. */
+/** Adds up snapshots series by series: counters, gauges and histogram buckets. */
 export function addSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnapshot {
   const counters: Record<string, number> = {};
   const gauges: Record<string, number> = {};
@@ -85,7 +85,7 @@ export function addSnapshots(snapshots: readonly MetricsSnapshot[]): MetricsSnap
   return { counters, gauges, histograms };
 }
 
-/** The text format of Prometheus, version 0.0.4, in the order of the table of metrics. */
+/** Renders a snapshot in the Prometheus text format, version 0.0.4, in the order of {@link METRICS}. */
 export function prometheusText({ counters, gauges, histograms }: MetricsSnapshot): string {
   const series = new Map<string, string[]>();
   for (const [key, value] of Object.entries({ ...counters, ...gauges }).sort(([a], [b]) => (a < b ? -1 : 1))) {
@@ -98,7 +98,7 @@ export function prometheusText({ counters, gauges, histograms }: MetricsSnapshot
   for (const name of Object.keys(METRICS) as MetricName[]) {
     const { type, meaning, labels } = METRICS[name];
     const histogram = histograms[name as HistogramName];
-    // What has not happened yet is told, too: a rate needs a value to start from.
+    // A counter is shown from the start, as 0: rate() needs a first value.
     const none = type === 'counter' && Object.keys(labels).length === 0 ? [`pagegate_${name} 0`] : undefined;
     const lines = histogram === undefined ? (series.get(name) ?? none) : histogramLines(name, histogram);
     if (lines !== undefined)

@@ -1,4 +1,4 @@
-/** What is not as it should be although lookups are answered: each warning of health is of one kind, which metrics count by. */
+/** Warnings of health: problems that need attention although lookups are answered. Metrics count them by kind. */
 import { counted } from '../../counted.ts';
 import type { NearLimit } from '../../ledger/writer.ts';
 import { endOfDayMs } from '../../license/license.ts';
@@ -28,18 +28,18 @@ export interface Warning {
   readonly text: string;
 }
 
-/** A commit of the ledger that takes longer is slow, in milliseconds. */
+/** Warn if a commit of the ledger takes longer than this, in milliseconds. */
 const SLOW_COMMIT_MS = 1_000;
-/** A node of a fleet is heard once a second; after this it is worth a look. */
+/** Warn if a fleet's node has not reached the database for this long. It contacts it every second. */
 const STALE_SECONDS = 10;
-/** A license that ends within this time is a warning. */
+/** Warn if the license ends within this time. */
 const LICENSE_DAYS = 30;
-/** Free space below this is a warning, in bytes. */
+/** Warn if free space is below this, in bytes. */
 const FREE_LOW_BYTES = 1024 ** 3;
-/** Share of its quota from which on an account is a warning. */
+/** Warn if an account has used this share of its quota. */
 const QUOTA_HIGH = 0.95;
 
-/** What one worker tells. */
+/** Returns the warnings of one worker. */
 export function workerWarnings({
   worker,
   problems,
@@ -57,7 +57,7 @@ export function workerWarnings({
   return found;
 }
 
-/** What concerns the server as a whole, as the first of its workers that answers tells it. */
+/** Returns the warnings about the server as a whole, from the status of the first worker that answers. */
 export function dataWarnings({ license, withdrawn, ledger, generation }: WorkerStatus, nowMs: number): Warning[] {
   const found: Warning[] = [];
   if (license.until !== null) {

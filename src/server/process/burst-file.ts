@@ -1,4 +1,4 @@
-/** The file with the table of the burst limit, which all workers map. */
+/** The file that holds the table of the burst limit. All workers map it into memory. */
 import { existsSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromSystem } from '../../errors.ts';
@@ -7,9 +7,9 @@ import { type BurstLimits, burstTableSizeBytes, initializeBurstTable, isBurstTab
 import type { BeginMessage } from './restart-messages.ts';
 
 /**
- * A fresh table. Counts of an earlier server are not taken over, and what a killed one left behind goes.
+ * Creates an empty table. Removes files that earlier servers left behind; their counts are not taken over.
  *
- * @param keepsOthers where another server still runs here.
+ * @param keepsOthers keeps the files of other servers, because one still runs.
  * @throws PagegateError state_unavailable
  */
 export function createBurstFile(runDir: string, limits: BurstLimits, keepsOthers: boolean): string {
@@ -27,7 +27,7 @@ export function createBurstFile(runDir: string, limits: BurstLimits, keepsOthers
   }
 }
 
-/** The table of a predecessor, so that a client's requests count on; undefined where its size or its layout is another one. */
+/** Returns the predecessor's file, so that the counts of clients continue. Undefined if its size or its layout differs. */
 export function sharedBurstFile(burst: BeginMessage['burst'] | undefined, limits: BurstLimits): string | undefined {
   if (!burst || burst.sizeBytes !== burstTableSizeBytes(limits) || !existsSync(burst.file)) return undefined;
   const mapping = mapShared(burst.file, burst.sizeBytes);

@@ -1,4 +1,4 @@
-/** Open connections of a worker: how many there are, and how many there may be, in all and of one client. */
+/** Counts a worker's open connections, and limits them in total and per client. */
 import { type Address, addressFromBytes, isInAny, type Network } from '../../network/address.ts';
 import { clientKey } from '../../network/client-address.ts';
 import type { HttpResponse } from '../uws.ts';
@@ -7,22 +7,22 @@ import type { HttpResponse } from '../uws.ts';
 export type ConnectionRefusal = 'all' | 'address';
 
 export interface ConnectionLimits {
-  /** Open connections. */
+  /** Most open connections of this worker. */
   readonly most: number;
-  /** Connections of one client (IPv6: one /64) that have not sent a whole request yet. Without limit unless told. */
+  /** Most connections of one client (IPv6: one /64) that have not sent a complete request yet. Unlimited by default. */
   readonly mostUnanswered?: number;
-  /** Clients that have no such limit. */
+  /** Clients that `mostUnanswered` does not apply to. */
   readonly exempt?: readonly Network[];
   /** Called for each connection that is refused. */
   readonly onRefused?: (reason: ConnectionRefusal) => void;
 }
 
-/** Open connections of one worker, and those of each client that are not answered yet, against their limits. */
+/** Counts the open connections of one worker and the unanswered ones of each client, and enforces their limits. */
 export class ConnectionCount {
   open = 0;
   closed = 0;
   readonly #limits: ConnectionLimits;
-  /** Connections that have not sent a whole request yet, by client. */
+  /** Number of connections that have not sent a complete request yet, by client. */
   readonly #unanswered = new Map<string, number>();
   readonly #peer: Address = new Uint8Array(16);
 
@@ -30,7 +30,7 @@ export class ConnectionCount {
     this.#limits = limits;
   }
 
-  /** Counts a new connection, and closes it where there are too many. */
+  /** Counts a new connection, and closes it if there are too many. */
   opened(connection: HttpResponse): void {
     this.open += 1;
     const refusal = this.#refusal(connection);
@@ -59,8 +59,9 @@ export class ConnectionCount {
   }
 
   /**
-   * The transport does not say which connection a request came on, or whose connection has ended. But what is set on a new connection
-   * is called once: `onData` after its first request, `onAborted` where it ends before.
+   * Ends the count of an unanswered connection with its first request or its end. The transport does not report which connection a request came
+   * on, or which one has ended. But the handlers set on a new connection are called once: `onData` after its first request, `onAborted` if it
+   * ends before.
    */
   #releaseOnce(connection: HttpResponse, client: string): void {
     let isHeld = true;
@@ -74,7 +75,8 @@ export class ConnectionCount {
     connection.onAborted(release);
     connection.onData(() => {
       release();
-      // The transport stops the clock of a connection whose data somebody reads. Resuming starts it again, but without a pause before it ends the reading.
+      // The transport stops the idle timeout of a connection that has an `onData` handler. Resuming starts it again, but without a pause before,
+      // it ends the reading.
       connection.pause();
       connection.resume();
     });

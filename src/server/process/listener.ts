@@ -1,4 +1,4 @@
-/** The listening socket of a worker, plain or with TLS, with its connections counted and capped. */
+/** The listening socket of a worker, for plain HTTP or TLS. Its connections are counted and limited. */
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
@@ -11,54 +11,54 @@ import type { ConnectionCount } from './connections.ts';
 export interface ListenerOptions {
   readonly handle: (res: HttpResponse, req: HttpRequest) => void;
   readonly tls?: Config['tls'];
-  /** What to use instead of the files that `tls` names; where neither is, it listens for plain HTTP. */
+  /** Used instead of the files in `tls`. Without both, the listener uses plain HTTP. */
   readonly certificate?: Certificate | undefined;
-  /** Open connections of this worker. */
+  /** Counts the open connections of this worker. */
   readonly connections: ConnectionCount;
-  /** How long a connection may be open without its first whole request, in seconds; 10 unless told. */
+  /** How long a connection may be open before its first complete request, in seconds. Default: 10. */
   readonly idleSeconds?: number;
-  /** How long one may be open without another whole request after an answer, in seconds; 30 unless told. */
+  /** How long a connection may wait for the next complete request after a response, in seconds. Default: 30. */
   readonly keepAliveSeconds?: number;
 }
 
 const IDLE_SECONDS = 10;
 const KEEP_ALIVE_SECONDS = 30;
-/** Longer than a connection needs from the acceptor to its endpoint. */
+/** Longer than a connection needs from the listening app to its endpoint. */
 const HAND_OVER_MS = 100;
-/** How long a connection may still need until it is accepted. */
+/** Time in which connections that are already in the handshake can still be accepted. */
 const HANDSHAKE_MS = 100;
 
 /**
- * Waits, and then until the process has looked at its sockets once more: after a time without the processor, a timer comes before what
- * waits on the sockets, and closing one would reset it.
+ * Waits for a time, and then until the event loop has polled the sockets once more. If the process got no processor time, the timer fires before
+ * waiting connections are accepted; closing a socket then would reset them.
  */
 async function afterPoll(waitMs: number): Promise<void> {
   await setTimeout(waitMs);
   await setImmediate();
 }
 
-/** An app with calls of the transport that its types leave out: those that hand connections from one app to another, and a timeout. */
+/** An app with functions that the transport's types lack: those that pass connections from one app to another, and the timeouts. */
 interface HandingApp extends TemplatedApp {
-  /** What names it to the app that hands its connections over. */
+  /** Returns the descriptor by which another app passes connections to this one. */
   getDescriptor(): number;
   addChildAppDescriptor(descriptor: number): void;
   removeChildAppDescriptor(descriptor: number): void;
-  /** How long a connection may wait before its first request, in seconds; the transport checks every four. */
+  /** Sets how long a connection may wait before its first request, in seconds. The transport checks every four seconds. */
   setIdleTimeout(seconds: number): void;
-  /** How long it may wait after an answer, in seconds. */
+  /** Sets how long a connection may wait after a response, in seconds. */
   setResponseTimeout(seconds: number): void;
 }
 
-/** What answers the connections that came while one certificate was in use. */
+/** The app that serves all connections opened while one certificate was in use. */
 interface Endpoint {
   readonly app: HandingApp;
-  /** Open ones. */
+  /** Number of open connections. */
   connections: number;
 }
 
 /**
- * With TLS, one app listens and never answers: it hands each connection to the endpoint of the certificate in use. So the listening
- * socket stays open when the certificate changes, and no connection that waits to be accepted is lost with it.
+ * The listener of a worker. With TLS, one app only listens: it passes each connection to the endpoint of the certificate in use. So the
+ * listening socket stays open when the certificate changes, and no connection that waits to be accepted is lost.
  */
 export class Listener {
   readonly #options: ListenerOptions;
@@ -66,10 +66,10 @@ export class Listener {
   #endpoint: Endpoint | undefined;
   #retired: Endpoint[] = [];
   #socket: us_listen_socket | undefined;
-  /** The same, as the kernel knows it. */
+  /** File descriptor of the listening socket. */
   #descriptor: number | undefined;
 
-  /** @throws PagegateError tls_unusable when the files do not serve */
+  /** @throws PagegateError tls_unusable if the certificate cannot be used */
   constructor(options: ListenerOptions) {
     this.#options = options;
     const certificate = options.certificate ?? (options.tls && configuredCertificate(options.tls));
@@ -84,9 +84,9 @@ export class Listener {
   }
 
   /**
-   * New connections get this certificate; the open ones go on with theirs. Only for a listener that began with one.
+   * Uses this certificate for new connections; open ones keep theirs. Only for a listener that was created with a certificate.
    *
-   * @throws PagegateError tls_unusable, and then changes nothing
+   * @throws PagegateError tls_unusable; nothing is changed then
    */
   useCertificate(certificate: Certificate): void {
     const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls?.ciphers), connections: 0 };
@@ -101,10 +101,10 @@ export class Listener {
     this.#retired.push(old);
   }
 
-  /** Frees what belongs to certificates that no open connection uses any more. */
+  /** Frees the endpoints of old certificates that no open connection uses. */
   async closeUnused(): Promise<void> {
     if (this.#retired.length === 0) return;
-    // A connection is passed on in a later turn than the one that accepted it.
+    // A connection reaches its endpoint in a later turn of the event loop than the one that accepted it.
     await afterPoll(HAND_OVER_MS);
     this.#retired = this.#retired.filter(({ app, connections }) => {
       if (connections > 0) return true;
@@ -114,7 +114,7 @@ export class Listener {
   }
 
   /**
-   * Listens; several workers may share a port, but not port 0.
+   * Listens. Several workers may share a port, except port 0.
    *
    * @throws PagegateError listen_failed
    */
@@ -129,14 +129,17 @@ export class Listener {
     [this.#descriptor] = listeningSockets(port);
   }
 
-  /** Gives all new connections of the port to some of the sockets that share it, or again to each its share; where the kernel does it. */
+  /**
+   * Gives all new connections of the port to a range of the sockets that share it; without a range, distributes them over all sockets again.
+   * Does nothing if the kernel does not support it.
+   */
   steer(range: SocketRange | undefined): void {
     if (this.#descriptor !== undefined) steerConnections(this.#descriptor, range);
   }
 
   /**
-   * No new connections; the open ones go on. Closing the socket resets what waits there to be accepted, so nothing new is let in before.
-   * Resolves when every connection that was accepted is counted as open.
+   * Stops accepting connections; open ones continue. Closing the socket resets connections that wait to be accepted, so new ones are refused
+   * first. Resolves when every accepted connection is counted as open.
    */
   async stopListening(): Promise<void> {
     if (this.#descriptor !== undefined && refuseNewConnections(this.#descriptor)) await afterPoll(HANDSHAKE_MS);
@@ -146,7 +149,7 @@ export class Listener {
     if (this.#endpoint !== undefined) await afterPoll(HAND_OVER_MS);
   }
 
-  /** Cuts every open connection. Stop listening first: a connection that is on its way to its endpoint would outlive this. */
+  /** Closes every open connection. Call {@link Listener.stopListening} first: a connection on its way to its endpoint would survive. */
   close(): void {
     this.#socket = undefined;
     this.#descriptor = undefined;
@@ -171,7 +174,7 @@ export class Listener {
 }
 
 /**
- * The transport says only that it failed.
+ * Creates the app of an endpoint. The transport reports no reason if that fails, so the message names the possible ones.
  *
  * @throws PagegateError tls_unusable
  */
@@ -186,7 +189,7 @@ function createEndpointApp(certificate: Certificate, ciphers: string | undefined
   });
 }
 
-/** Puts chain and key into files in memory for the time of a task, because the transport takes only names of files. */
+/** Runs a task with chain and key in in-memory files, because the transport accepts only file names. */
 function withCertificateFiles<T>(
   { chain, key }: Certificate,
   task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,

@@ -1,20 +1,22 @@
-/** The port that a server listens on, before its workers do. */
+/** Finds the port of the server before its workers listen on it. */
 import { type AddressInfo, createServer } from 'node:net';
 import { PagegateError } from '../../errors.ts';
 
 export interface HeldPort {
   readonly port: number;
-  /** Gives up what keeps others from the port. Safe to call twice. */
+  /** Closes the socket that holds the port. Safe to call twice. */
   release(): Promise<void>;
 }
 
 /**
- * The port to use, known to be free: workers share their port with whoever asks to share it, so a stranger on it must be found
- * before; and a port that the kernel chose for one worker could not be shared with the others. One that the kernel chose is held until
- * the workers have it, or the kernel might choose it once more for another server.
+ * Returns the port to use and checks that it is free. The workers' sockets can share their port with any other process, so a conflict must be
+ * detected before they listen. For port 0, the kernel chooses a port here, because one chosen for a worker could not be shared with the
+ * others. It is held until the workers listen, or the kernel might choose it again for another server.
+ *
+ * @throws PagegateError listen_failed
  */
 export async function findPort(host: string, port: number): Promise<HeldPort> {
-  // Closing waits for every connection that somebody opened meanwhile.
+  // Closing waits for open connections, so every one that a client opens meanwhile is destroyed.
   const probe = createServer((connection) => connection.destroy());
   await new Promise<void>((resolve, reject) => {
     probe.once('error', (cause) =>

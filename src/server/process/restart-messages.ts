@@ -1,27 +1,27 @@
 /**
- * What the primary process of a running server and the one that follows it say to each other, as JSON over the channel that Node gives a
- * child. The two may be of different versions: a released message keeps its meaning, and `protocol` grows where that cannot be.
+ * Messages between the primary processes of a running server and its successor, as JSON over Node's IPC channel to a child process. The two may
+ * have different versions: a message keeps its meaning once released, and `protocol` is increased for an incompatible change.
  *
  *     successor               predecessor
- *     hello            →                     its version, and what it needs to share
- *                      ←      begin          what it may share
+ *     hello            →                     its version, ledger and control socket
+ *                      ←      begin          port and burst file to share
  *     ready | failed   →                     its workers listen beside the old ones
- *                      ←      take           the ledger writer's place is free
- *     taken            →                     it has everything, and gets all new connections
- *                      ←      confirm        after a second of that
- *     confirmed        →
- *                      ←      committed      the predecessor answers what is open and ends
+ *                      ←      take           the predecessor's ledger writer has stopped
+ *     taken            →                     it has taken over, and gets all new connections
+ *                      ←      confirm        a second later
+ *     confirmed        →                     its readiness
+ *                      ←      committed      the predecessor answers open requests and ends
  *
- * Until `committed` the predecessor can go on as if nothing had been; it kills a successor that fails, hangs or says that it is not well.
+ * Until `committed` the predecessor can continue as before: it kills a successor that fails, hangs or reports that it is not ready.
  */
 import type { LedgerVersions } from '../../ledger/writer.ts';
 
 export const HAND_OVER_PROTOCOL = 1;
 
-/** Set for a server that is started to follow a running one. */
+/** Environment variable that is set for a server started as a successor. */
 export const SUCCESSOR_VARIABLE = 'PAGEGATE_SUCCESSOR';
 
-/** Whether lookups can be answered; otherwise the reasons why not. */
+/** Whether the successor can answer lookups, and the reasons if not. */
 export interface SuccessorReadiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
@@ -51,9 +51,9 @@ export interface BeginMessage {
 
 export interface TakeMessage {
   readonly type: 'take';
-  /** Sockets of the predecessor that listen on the port: the successor's first one has this place among all. */
+  /** Number of the predecessor's sockets on the port. It is also the position of the successor's first socket among all of them. */
   readonly listening: number;
-  /** Where the admin listener is that comes with this message; null without one. */
+  /** Address of the admin listener whose socket is sent with this message; null without one. */
   readonly admin: { readonly host: string; readonly port: number } | null;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The new server's side of a restart: it takes over from the server that started it, step by step. Where that one dies meanwhile, it goes on
- * alone: nobody else would.
+ * The new server's side of a restart: it takes over step by step from the server that started it. If that server dies meanwhile, the new one
+ * continues alone, because no other server is left.
  */
 
 import { Server } from 'node:net';
@@ -17,21 +17,21 @@ import {
   type TakeMessage,
 } from './restart-messages.ts';
 
-/** What the predecessor has passed on. */
+/** What the predecessor has handed to this server. */
 export interface TakenOver extends Omit<TakeMessage, 'type'> {
-  /** The listening socket of its admin listener. */
+  /** The socket of its admin listener. */
   readonly adminServer: Server | undefined;
 }
 
-/** The server that this one follows. */
+/** The running server that this one replaces, and the messages to and from it. */
 export class Predecessor {
-  /** Resolves when it has answered what was open, or is gone for another reason. */
+  /** Resolves when it has answered its open requests, or has ended for another reason. */
   readonly gone: Promise<void>;
-  /** Resolves when there is no way back for it, or it is gone. */
+  /** Resolves when it can no longer take back the service, or has ended. */
   readonly committed: Promise<void>;
-  /** Resolves with what it may share; undefined where it is gone. */
+  /** Resolves with the port and burst file to share; undefined if it has ended. */
   readonly begin: Promise<BeginMessage | undefined>;
-  /** Resolves when it has left the ledger writer's place; undefined where it is gone. */
+  /** Resolves when its ledger writer has stopped; with undefined if it has ended. */
   readonly take: Promise<TakenOver | undefined>;
   #onConfirm: () => Promise<SuccessorReadiness> = async () => ({ ready: true, reasons: [] });
 
@@ -49,7 +49,7 @@ export class Predecessor {
       else if (message.type === 'take')
         take.resolve({ ...message, adminServer: handle instanceof Server ? handle : undefined });
       else if (message.type === 'confirm')
-        void this.#onConfirm().then((state) => tell({ type: 'confirmed', ...state }));
+        void this.#onConfirm().then((state) => send({ type: 'confirmed', ...state }));
       else committed.resolve();
     });
     const end = (): void => {
@@ -62,9 +62,9 @@ export class Predecessor {
     else end();
   }
 
-  /** Says what this server needs to share. */
+  /** Sends this server's version, ledger file and control socket, which must be compatible with the predecessor's. */
   hello(ledgerFile: string, socket: string): void {
-    tell({
+    send({
       type: 'hello',
       protocol: HAND_OVER_PROTOCOL,
       version: PROGRAM_VERSION,
@@ -75,18 +75,18 @@ export class Predecessor {
     });
   }
 
-  /** Says that all workers listen. */
+  /** Reports that all workers listen, and whether lookups can be answered. */
   ready(state: SuccessorReadiness, keepsBurstFile: boolean): void {
-    tell({ type: 'ready', ready: state.ready, reasons: state.reasons, keepsBurstFile });
+    send({ type: 'ready', ready: state.ready, reasons: state.reasons, keepsBurstFile });
   }
 
-  /** Says that this server has everything; asked a little later, it says how it is. */
+  /** Reports that this server has taken over. `onConfirm` is called when the predecessor asks for its readiness a little later. */
   taken(onConfirm: () => Promise<SuccessorReadiness>): void {
     this.#onConfirm = onConfirm;
-    tell({ type: 'taken' });
+    send({ type: 'taken' });
   }
 
-  /** Says why this server cannot follow, and lets go. */
+  /** Reports why this server cannot take over, and disconnects. */
   async fail(error: unknown): Promise<void> {
     const message = messageOf(error);
     await new Promise<void>((resolve) => {
@@ -97,12 +97,12 @@ export class Predecessor {
   }
 }
 
-function tell(message: FromSuccessor): void {
-  // A predecessor that is gone is noticed by the disconnection.
+function send(message: FromSuccessor): void {
+  // If the predecessor has ended, the `disconnect` event reports that.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
-/** The predecessor of this process; undefined for a server that starts by itself. To be called once. */
+/** Returns the predecessor of this process; undefined for a server that was not started as a successor. Call it only once. */
 export function findPredecessor(): Predecessor | undefined {
   const isSuccessor = process.env[SUCCESSOR_VARIABLE] !== undefined;
   delete process.env[SUCCESSOR_VARIABLE];

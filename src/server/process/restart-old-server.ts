@@ -1,6 +1,6 @@
 /**
- * The running server's side of a restart: it starts the next server, hands things over one by one, and takes all of them back where the
- * other one fails.
+ * The running server's side of a restart: it starts the successor and hands everything over step by step. If the successor fails, it takes
+ * everything back.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Server } from 'node:net';
@@ -20,13 +20,13 @@ import {
 } from './restart-messages.ts';
 import type { Supervisor } from './supervisor.ts';
 
-/** How a server is started: a path that an upgrade leads to the new program, and the arguments of this one. */
+/** The command that starts a server: a path that leads to the new program after an upgrade, and the arguments of this server. */
 export interface ServerProgram {
   readonly command: string;
   readonly args: readonly string[];
 }
 
-/** What a running server hands over, and how it is at that moment. */
+/** The parts that a running server hands over, and its readiness. */
 export interface HandOver {
   readonly program: ServerProgram;
   readonly supervisor: Supervisor;
@@ -35,36 +35,36 @@ export interface HandOver {
   readonly socket: string;
   readonly begin: Omit<BeginMessage, 'type'>;
   readonly admin: { readonly server: Server; readonly host: string; readonly port: number } | undefined;
-  /** Whether it answers lookups itself: then its successor must, too. */
+  /** Whether this server answers lookups. If so, its successor must, too. */
   readonly isReady: () => Promise<boolean>;
 }
 
-/** How long the ledger writer may take for its last commit. */
+/** Time limit for the ledger writer's last commit. */
 const WRITER_LIMIT_MS = 10_000;
-/** How long the successor may take for everything between `take` and `taken`: its ledger writer may have to play in a log. */
+/** Time limit from `take` to `taken`: the successor's ledger writer may have to replay a log. */
 const TAKE_TIMEOUT_MS = 30_000;
-/** All new connections go to the successor for so long before the old sockets are closed: also a slow handshake is over then. */
+/** How long all new connections go to the successor before the old sockets are closed. Even a slow handshake is complete by then. */
 const PROBATION_MS = 1_000;
 const CONFIRM_TIMEOUT_MS = 5_000;
-/** Longer than the workers of a killed successor need to see that it is gone and to stop listening. */
+/** Longer than the workers of a killed successor need to notice its end and to stop listening. */
 const TAKE_BACK_MS = 1_000;
 
 const failed = (why: string): PagegateError => new PagegateError('restart_failed', why);
 
-/** The process that is to follow this one. */
+/** The server process that takes over from this one. */
 export class Successor {
   readonly #handOver: HandOver;
   readonly #child: ChildProcess;
-  /** How it has ended: the predicate of a sentence; undefined while it runs. */
+  /** How the process ended, as the predicate of a sentence; undefined while it runs. */
   #ending: string | undefined;
   readonly #received: FromSuccessor[] = [];
-  /** Resolved, and replaced by another one, when the new server sends something. */
+  /** Resolved, and replaced by a new promise, when a message arrives or the process ends. */
   #news = Promise.withResolvers<void>();
-  /** Whether new connections are kept from its workers, or given to them. */
+  /** Whether new connections of the port are steered, away from its workers or to them. */
   #isSteered = false;
-  /** Whether the ledger writer's place was passed on. */
+  /** Whether the hand-over of the ledger writer has begun. */
   #hasTaken = false;
-  /** Whether it goes on with the table of the burst limit. */
+  /** Whether the successor continues to use this server's burst file. */
   keepsBurstFile = false;
 
   constructor(handOver: HandOver) {
@@ -89,10 +89,10 @@ export class Successor {
   }
 
   /**
-   * Hands everything over to it.
+   * Hands everything over to the successor.
    *
-   * @param waitMs for the successor to become ready.
-   * @throws PagegateError restart_failed, restart_needs_stop; then it is gone, and this server has everything again.
+   * @param waitMs time limit for the successor to become ready.
+   * @throws PagegateError restart_failed, restart_needs_stop. The successor has then ended, and this server has taken everything back.
    */
   async takeOver(waitMs: number): Promise<RestartReply> {
     try {
@@ -100,7 +100,7 @@ export class Successor {
       const { supervisor, ledgerWriter, admin } = this.#handOver;
       const hello = await this.#next('hello', deadline);
       this.#check(hello);
-      // Until it is to get them, its sockets get no connections: they would be lost with it.
+      // Its sockets get no connections until it takes over: if it failed, these would be lost.
       await this.#keepConnections();
       this.#isSteered = true;
       this.#send({ type: 'begin', ...this.#handOver.begin });
@@ -126,13 +126,13 @@ export class Successor {
     }
   }
 
-  /** Tells it that there is no way back, and lets go of it. */
+  /** Completes the hand-over: this server can no longer take back the service. */
   commit(): void {
     this.#send({ type: 'committed' });
     this.#child.unref();
   }
 
-  /** Lets go of the last connection to it, when this server has answered what was open. */
+  /** Closes the channel to the successor, when this server has answered its open requests. */
   release(): void {
     if (this.#child.connected) this.#child.disconnect();
   }
@@ -141,7 +141,7 @@ export class Successor {
     this.#child.kill('SIGKILL');
   }
 
-  /** @throws PagegateError restart_needs_stop */
+  /** Checks that the successor can share ledger, control socket and counters. @throws PagegateError restart_needs_stop */
   #check({ protocol, version, versions, ledgerFile, socket }: Extract<FromSuccessor, { type: 'hello' }>): void {
     const refuse = (why: string): never => {
       throw new PagegateError('restart_needs_stop', why, { from: PROGRAM_VERSION, to: version });
@@ -177,21 +177,21 @@ export class Successor {
       );
   }
 
-  /** A server that answers lookups is not replaced by one that does not. @throws PagegateError restart_failed */
+  /** Checks that the successor is ready if this server is. @throws PagegateError restart_failed */
   async #requireAsWell({ ready, reasons }: SuccessorReadiness): Promise<void> {
     if (!ready && (await this.#handOver.isReady())) throw failed(`It is not ready: ${reasons.join('; ')}.`);
   }
 
-  /** Our sockets began to listen first. */
+  /** Steers all new connections to this server's sockets. They began to listen first, so their positions start at 0. */
   async #keepConnections(): Promise<void> {
     const { supervisor } = this.#handOver;
     await supervisor.ask('steer', { first: 0, count: supervisor.pids.length });
   }
 
-  /** The successor is given up: its connections come back to this server, and so does what it had taken. */
+  /** Ends the successor. This server takes back new connections and the ledger. */
   async #takeBack(): Promise<void> {
     const { supervisor, ledgerWriter } = this.#handOver;
-    // It may have taken the connections, too. What it got of them it answers before it is ended.
+    // It may already get all new connections. Steer them back, and let it answer those it got before it is killed.
     if (this.#hasTaken) await this.#keepConnections();
     if (this.#hasTaken && this.#ending === undefined) await sleep(PROBATION_MS);
     this.kill();
@@ -203,7 +203,7 @@ export class Successor {
     await supervisor.ask('steer');
   }
 
-  /** Waits for a message. @throws PagegateError restart_failed when it fails, ends, or takes longer */
+  /** Waits for a message of a type. @throws PagegateError restart_failed if the successor fails, ends, or misses the deadline */
   async #next<T extends FromSuccessor['type']>(
     type: T,
     deadline: number,
@@ -233,7 +233,7 @@ export class Successor {
   }
 
   #send(message: FromPredecessor, handle?: Server): void {
-    // One that is gone is noticed by its end.
+    // If the successor has ended, its `exit` event reports that.
     if (this.#child.connected) this.#child.send(message, handle, {}, () => {});
   }
 }

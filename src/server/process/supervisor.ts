@@ -1,4 +1,4 @@
-/** The worker processes: started, asked, watched, replaced when they die or hang, stopped. */
+/** Starts, monitors, replaces and stops the worker processes. */
 import { messageOf, PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 import type { SocketRange } from '../../platform/sockets.ts';
@@ -9,9 +9,9 @@ import type { MetricsSnapshot } from '../metric-definitions.ts';
 import type { WorkerAnswers, WorkerLink, WorkerQuestion } from './worker-link.ts';
 
 const ASK_TIMEOUT_MS = 2_000;
-/** A worker that has not answered for so long is not asked by others: they need not wait for it. */
+/** A worker that has not answered for this long is reported as missing without being asked, so that the caller need not wait. */
 const QUIET_WORKER_MS = 3_000;
-/** What a worker may take beyond the drain time before it is killed. */
+/** Time that a worker may exceed the drain time before it is killed. */
 const DRAIN_GRACE_MS = 2_000;
 const END_MS = 1_000;
 const BACK_OFF_FIRST_MS = 100;
@@ -19,14 +19,14 @@ const BACK_OFF_MOST_MS = 30_000;
 
 export interface SupervisorOptions {
   readonly workers: number;
-  /** Starts the worker with this number (from 0); resolves when it listens. Once aborted it ends what it started. */
+  /** Starts the worker with this number (from 0). Resolves when it listens. Ends the worker if the signal is aborted before that. */
   readonly start: (number: number, signal: AbortSignal) => Promise<WorkerLink>;
   /** How long a worker may take to drain, in milliseconds; idle connections may be kept until the transport closes them. */
   readonly drainTimeoutMs: (keepsIdle: boolean) => number;
   readonly log: Log;
   /**
-   * How long a worker may give no answer before it is killed and replaced, in milliseconds; 10,000 unless told otherwise. After each such
-   * end in a row twice as long, up to 16 times: what is slow must not become slower by new starts.
+   * How long a worker may not answer before it is killed and replaced, in milliseconds; by default 10,000. Doubles each time the worker is killed
+   * for this in a row, up to 16 times the value: restarts must not make a slow host slower.
    */
   readonly timeoutMs?: number;
 }
@@ -34,11 +34,11 @@ export interface SupervisorOptions {
 /** A worker that did not answer a question. */
 export interface MissingWorker {
   readonly worker: number;
-  /** Null where no process runs. */
+  /** Null if no process runs. */
   readonly pid: number | null;
-  /** Whether its process may still be given connections, which then wait. */
+  /** Whether its process may still get connections, which then wait. */
   readonly listens: boolean;
-  /** The predicate of a sentence about the worker. */
+  /** Why it did not answer, as the predicate of a sentence about the worker. */
   readonly reason: string;
 }
 
@@ -52,16 +52,16 @@ interface Slot {
   watch: Watchdog | undefined;
   startedMs: number;
   failures: number;
-  /** Times in a row that it was killed because it did not answer. */
+  /** How many times in a row the worker was killed because it did not answer. */
   timeouts: number;
-  /** Why there is no link, or why there soon is none: the predicate of a sentence. */
+  /** Why there is no link or soon will be none, as the predicate of a sentence. */
   why: string;
-  /** What the worker counted when it was last asked: it must not be lost with the worker. */
+  /** The worker's latest metrics, so that they are not lost if the worker ends. */
   last: MetricsSnapshot | undefined;
   timer: NodeJS.Timeout | undefined;
 }
 
-/** Starts the workers, watches them, replaces those that end or hang, and asks them all for the primary. */
+/** Starts the workers, replaces those that end or hang, and sends the primary's questions to all of them. */
 export class Supervisor {
   readonly #options: SupervisorOptions;
   readonly #slots: Slot[];
@@ -84,9 +84,9 @@ export class Supervisor {
   }
 
   /**
-   * Starts the first worker, which finds what is wrong for all, then the others at once.
+   * Starts the first worker, which detects problems that affect all of them, then the others at the same time.
    *
-   * @throws what one failed with, and stops the others
+   * @throws the error of a worker that fails; the others are then stopped
    */
   async start(): Promise<void> {
     try {
@@ -100,7 +100,7 @@ export class Supervisor {
     }
   }
 
-  /** Workers that ended and were replaced, or are about to be. */
+  /** Number of workers that have ended, including those whose replacement has not started yet. */
   get restarts(): number {
     return this.#restarts;
   }
@@ -109,7 +109,7 @@ export class Supervisor {
     return this.#slots.flatMap((slot) => (slot.link === undefined ? [] : [slot.link.pid]));
   }
 
-  /** Asks every worker; takes a few seconds at most, a reload until the slowest has done it or was killed. */
+  /** Asks every worker. Takes a few seconds at most; a reload takes until the slowest worker has finished or was killed. */
   async ask<Q extends WorkerQuestion>(question: Q, range?: SocketRange): Promise<Replies<Q>> {
     const replies = await Promise.all(this.#slots.map((_, worker) => this.#askSlot(worker, question, range)));
     return {
@@ -118,13 +118,13 @@ export class Supervisor {
     };
   }
 
-  /** The sum over all workers, those included that have ended. */
+  /** Returns the sum of the metrics of all workers, including those that have ended. */
   async metrics(): Promise<MetricsSnapshot> {
     await this.ask('metrics');
     return addSnapshots([this.#past, ...this.#slots.flatMap((slot) => (slot.last === undefined ? [] : [slot.last]))]);
   }
 
-  /** Drains all workers, at most until the deadline, and ends what is left. */
+  /** Drains all workers, and kills those that exceed the drain timeout. */
   async stop(how: 'drain' | 'retire' = 'drain'): Promise<void> {
     this.#starts.abort();
     await Promise.all(
@@ -185,7 +185,7 @@ export class Supervisor {
     void link.ended.then((how) => this.#onEnd(number, link, how));
   }
 
-  /** Asks a worker every second what it counted, and kills it when it does not answer any more. */
+  /** Asks a worker for its metrics every second, and kills it if it does not answer within the timeout. */
   #watch(number: number, link: WorkerLink): Watchdog {
     const slot = this.#slots[number]!;
     const { log, timeoutMs = LIMITS.hangTimeoutMs.value } = this.#options;
@@ -195,15 +195,15 @@ export class Supervisor {
       onTick: () => {
         if (isAsked) return;
         isAsked = true;
-        const heard = (answer: MetricsSnapshot): void => {
+        const onAnswer = (answer: MetricsSnapshot): void => {
           watch.heard();
           if (performance.now() - slot.startedMs > STABLE_MS) slot.timeouts = 0;
           if (slot.link === link) slot.last = answer;
         };
-        // A refusal is no answer either.
+        // A rejected question does not count as an answer.
         void link
           .ask('metrics', watch.timeoutMs)
-          .then(heard, () => {})
+          .then(onAnswer, () => {})
           .finally(() => {
             isAsked = false;
           });
@@ -229,7 +229,7 @@ export class Supervisor {
     slot.last = undefined;
     if (!wasHung) slot.why = `ended (${how}) and is being replaced`;
     if (this.#starts.signal.aborted) return;
-    // One that lived so long resets the back-off, too.
+    // A worker that ran this long also resets the back-off.
     if (performance.now() - slot.startedMs > STABLE_MS) slot.failures = 0;
     this.#options.log('worker_died', { worker: number, pid: link.pid, how });
     this.#replace(number);

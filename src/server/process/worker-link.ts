@@ -1,4 +1,4 @@
-/** How the primary process talks to a worker process: questions and answers. */
+/** The channel between the primary process and a worker process: messages, questions and answers. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -11,13 +11,13 @@ import type { KnownGoodPart, KnownGoodParts } from '../swap/last-known-good.ts';
 import type { Worker } from './worker.ts';
 import type { ReloadReport, WorkerStatus } from './worker-status.ts';
 
-/** What a worker can be asked. */
+/** The questions to a worker, each with the type of its answer. */
 export interface WorkerAnswers {
   readonly metrics: MetricsSnapshot;
   readonly status: WorkerStatus;
   readonly reload: ReloadReport;
   readonly drain: null;
-  /** The same for a worker that is followed by others: idle connections are left to their clients. */
+  /** A drain after a successor has taken over: idle connections are left to their clients. */
   readonly retire: null;
   /** See {@link Worker.steer}. */
   readonly steer: null;
@@ -27,15 +27,15 @@ export type WorkerQuestion = keyof WorkerAnswers;
 
 export interface WorkerLink {
   readonly pid: number;
-  /** Rejects when the worker does not answer in time, or dies; the message is the predicate of a sentence about the worker. */
+  /** Asks the worker. Rejects if it does not answer in time or dies; the message is the predicate of a sentence about the worker. */
   ask<Q extends WorkerQuestion>(question: Q, timeoutMs: number, range?: SocketRange): Promise<WorkerAnswers[Q]>;
-  /** Ends the worker at once. */
+  /** Kills the worker. */
   kill(): void;
-  /** Resolves when the worker has ended, with how. */
+  /** Resolves when the worker has ended, with its exit code, signal or start error. */
   readonly ended: Promise<string>;
 }
 
-/** What a worker process is told to start with. */
+/** The first message to a worker process. */
 export interface StartMessage {
   readonly type: 'start';
   readonly config: Config;
@@ -47,9 +47,9 @@ export interface StartMessage {
 }
 
 export interface ForkOptions {
-  /** Ends a worker that does not listen yet. */
+  /** Aborts the start: kills the worker if it does not listen yet. */
   readonly signal: AbortSignal;
-  /** The open file of the index that is served; `knownGood.index` is its identity. */
+  /** File descriptor of the index in use; `knownGood.index` is its identity. */
   readonly indexFd: number | undefined;
   readonly onKnownGood: (part: KnownGoodPart) => void;
 }
@@ -60,7 +60,7 @@ export interface AskMessage {
   readonly type: 'ask';
   readonly id: number;
   readonly question: WorkerQuestion;
-  /** For `steer` alone. */
+  /** Only for `steer`. */
   readonly range?: SocketRange | undefined;
 }
 
@@ -70,7 +70,7 @@ export type FromWorker =
   | { readonly type: 'known_good'; readonly part: KnownGoodPart }
   | { readonly type: 'answer'; readonly id: number; readonly answer: WorkerAnswers[WorkerQuestion] };
 
-/** What a worker answers to a question. */
+/** Answers a question in the worker process. */
 export async function answerFor<Q extends WorkerQuestion>(
   worker: Worker,
   question: Q,
@@ -96,29 +96,29 @@ export async function answerFor<Q extends WorkerQuestion>(
   return answers[question]();
 }
 
-/** Whether a worker ends with its answer. */
+/** Whether a worker ends after it has answered this question. */
 export const endsWorker = (question: WorkerQuestion): boolean => question === 'drain' || question === 'retire';
 
 const ENTRY = fileURLToPath(new URL('./worker-process.ts', import.meta.url));
 const START_TIMEOUT_MS = 60_000;
 /**
- * In MiB. What a request leaves behind is small and short-lived; with the default of 16 a worker keeps over 20 MB more for it, and is not
- * measurably faster.
+ * Size of V8's young generation semi-space, in MiB. The garbage of a request is small and short-lived: with the default of 16, a worker uses
+ * over 20 MB more and is not measurably faster.
  */
 const SEMI_SPACE_FLAG = '--max-semi-space-size=2';
 
 /**
  * Starts a worker process. Resolves when it listens.
  *
- * @throws what it failed with
+ * @throws PagegateError worker_failed, or the error that the worker reports
  */
 export async function forkWorker(start: StartMessage, options: ForkOptions): Promise<WorkerLink> {
   const { signal, indexFd, onKnownGood } = options;
   const child = fork(ENTRY, [], {
-    // A flag of the operator's own comes later, so it counts.
+    // A flag that the operator sets comes later, so it takes precedence.
     execArgv: [SEMI_SPACE_FLAG, ...process.execArgv.filter((flag) => !flag.startsWith('--inspect'))],
     serialization: 'advanced',
-    // The index comes as file 4: GIVEN_INDEX_FD.
+    // The index file gets file descriptor 4: GIVEN_INDEX_FD.
     stdio: ['inherit', 'inherit', 'inherit', 'ipc', ...(indexFd === undefined ? [] : [indexFd])],
   });
   const link = new ProcessLink(child);
@@ -155,7 +155,7 @@ export async function forkWorker(start: StartMessage, options: ForkOptions): Pro
 }
 
 function send(child: ChildProcess, message: ToWorker): void {
-  // A worker that is gone is noticed by its exit.
+  // If the worker has ended, its `exit` event reports that.
   if (child.connected) child.send(message, () => {});
 }
 
@@ -168,7 +168,8 @@ class ProcessLink implements WorkerLink {
   readonly ended: Promise<string>;
   readonly #child: ChildProcess;
   readonly #open = new Map<number, OpenQuestion>();
-  #how: string | undefined;
+  /** How the process ended; undefined while it runs. */
+  #ending: string | undefined;
   #nextId = 1;
 
   constructor(child: ChildProcess) {
@@ -177,7 +178,7 @@ class ProcessLink implements WorkerLink {
     this.ended = promise;
     killOnExit(child);
     const onEnd = (how: string): void => {
-      this.#how ??= how;
+      this.#ending ??= how;
       for (const { reject } of this.#open.values()) reject(new Error(`ended (${how})`));
       resolve(how);
     };
@@ -193,7 +194,7 @@ class ProcessLink implements WorkerLink {
   }
 
   async ask<Q extends WorkerQuestion>(question: Q, timeoutMs: number, range?: SocketRange): Promise<WorkerAnswers[Q]> {
-    if (this.#how !== undefined) throw new Error(`ended (${this.#how})`);
+    if (this.#ending !== undefined) throw new Error(`ended (${this.#ending})`);
     const id = this.#nextId++;
     const { promise, resolve, reject } = Promise.withResolvers<WorkerAnswers[WorkerQuestion]>();
     const timer = setTimeout(
@@ -212,7 +213,7 @@ class ProcessLink implements WorkerLink {
 
   kill(): void {
     this.#child.kill('SIGKILL');
-    // One that waits for a disk dies only when the disk answers; the end of the primary does not wait for that.
+    // A process that waits for a disk dies only when the disk answers. The primary must not wait for that before it exits.
     this.#child.unref();
     this.#child.channel?.unref();
   }

@@ -1,4 +1,4 @@
-/** The program of a worker process. It lives and ends with the primary: it has no signals and no arguments of its own. */
+/** The program of a worker process. The primary controls it by messages: it takes no arguments, ignores signals, and ends with the primary. */
 
 import { closeSync } from 'node:fs';
 import { messageOf, PagegateError } from '../../errors.ts';
@@ -12,8 +12,8 @@ import { answerFor, endsWorker, type FromWorker, type StartMessage, type ToWorke
 
 let worker: Worker | undefined;
 
-function tell(message: FromWorker): void {
-  // A primary that is gone is noticed by the disconnection.
+function send(message: FromWorker): void {
+  // If the primary has ended, the `disconnect` event reports that.
   if (process.connected) process.send?.(message, undefined, undefined, () => {});
 }
 
@@ -21,23 +21,23 @@ async function start({ config, number, workers, port, burstFile, knownGood }: St
   const log = createLog(config.log.level, { common: { worker: number, pid: process.pid } });
   try {
     const burstMemory = mapShared(burstFile, burstTableSizeBytes(config.burst)).buffer;
-    const onKnownGood = (part: KnownGoodPart): void => tell({ type: 'known_good', part });
+    const onKnownGood = (part: KnownGoodPart): void => send({ type: 'known_good', part });
     worker = await Worker.open({ config, number, workers, burstMemory, log, knownGood, onKnownGood });
-    // An index that is served no more must not keep its space on the disk.
+    // The open file would keep disk space in use after the index is replaced.
     if (knownGood.index !== undefined) closeSync(GIVEN_INDEX_FD);
     await worker.listen(port);
-    tell({ type: 'listening' });
+    send({ type: 'listening' });
   } catch (error) {
     log('worker_start_failed', failureFields(error));
     const code = error instanceof PagegateError ? error.code : 'worker_failed';
-    tell({ type: 'failed', code, message: messageOf(error) });
+    send({ type: 'failed', code, message: messageOf(error) });
   }
 }
 
 // The primary decides when a worker stops; a Ctrl-C in a terminal reaches the whole process group.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {});
 
-// What nobody caught ends the worker, as it must; Node's own report of it might quote a request.
+// An uncaught exception ends the worker. It is logged here, because Node's own report might quote a request.
 process.on('uncaughtException', (error) => {
   createLog('error', { common: { pid: process.pid } })('worker_crashed', requestFailureFields(error));
   process.exit(1);
@@ -55,7 +55,7 @@ process.on('message', (message: ToWorker) => {
   const { id, question, range } = message;
   if (worker === undefined) return;
   void answerFor(worker, question, range).then((result) => {
-    tell({ type: 'answer', id, answer: result });
+    send({ type: 'answer', id, answer: result });
     if (endsWorker(question) && process.connected) process.disconnect();
   });
 });

@@ -1,16 +1,16 @@
-/** What a worker says about itself, as the primary and monitoring read it. */
+/** The status of a worker, for the primary and monitoring. */
 import type { MeterHealth } from '../../ledger/meter.ts';
 
-/** What can be reloaded while serving. */
+/** The parts that can be reloaded while the server runs. */
 export type DataPart = 'policy' | 'index' | 'certificate';
 
-/** How a part fared: taken into use, found to be the same, or refused for a reason. */
+/** The result of a reload for each part: taken into use, unchanged, or refused with the reason. */
 export type ReloadReport = Readonly<Record<DataPart, string>>;
 
 export interface LicenseStatus {
-  /** The last day whose data it covers, as YYYY-MM-DD; null where it names drops instead of a day. */
+  /** The last day whose data it covers, as YYYY-MM-DD; null if it names drops instead of a day. */
   readonly until: string | null;
-  /** Why it cannot be used, or does not cover what is served; null where it can and does. */
+  /** Why it cannot be used or does not cover the index in use; null if there is no problem. */
   readonly problem: string | null;
 }
 
@@ -24,7 +24,7 @@ export interface WithdrawnStatus {
 export interface DecisionLogStatus {
   readonly lines: number;
   readonly dropped: number;
-  /** Why lines are dropped now; null where none are. */
+  /** Why lines are being dropped; null if they are not. */
   readonly problem: string | null;
 }
 
@@ -46,12 +46,12 @@ export interface WorkerStatus {
   readonly ledger: MeterHealth;
   /** The installed license. */
   readonly license: LicenseStatus;
-  /** The newest drop, where it was rolled back and nothing newer is served since. */
+  /** The newest drop that was rolled back; null if newer data is served since. */
   readonly withdrawn: WithdrawnStatus | null;
-  /** Null where it is off. */
+  /** Null if the decision log is off. */
   readonly decision_log: DecisionLogStatus | null;
-  /** Why lookups fail, or why no index is served: it is damaged, or its file was written to or cut. Null where neither is known. */
+  /** Why lookups fail or no index is served: it is damaged, or its file was written to or truncated. Null if neither is known. */
   readonly index_failure: string | null;
-  /** Why a part is not what the files say; absent parts are fine. */
+  /** Why the files of a part were refused. Parts without a problem have no entry. */
   readonly problems: Readonly<Partial<Record<DataPart, string>>>;
 }

@@ -1,6 +1,6 @@
 /**
- * One worker: it listens, answers, and swaps what it serves. Several share the port, the mapped index, the ledger and the
- * table of the burst limit; each lives in a process of its own.
+ * One worker: it listens, answers lookups, and swaps its data. Each worker is a process. The workers share the port, the mapped index, the
+ * ledger and the table of the burst limit.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
@@ -26,28 +26,28 @@ export interface WorkerOptions {
   readonly config: Config;
   /** From 0. */
   readonly number: number;
-  /** How many workers there are: they share the connections among them. */
+  /** Number of workers. `server.max_connections` is divided among them. */
   readonly workers: number;
   readonly burstMemory: ArrayBufferLike;
   readonly log: Log;
-  /** What the other workers serve, for where the files do not serve any more. */
+  /** What the other workers serve; used in place of files that are no longer usable. */
   readonly knownGood?: KnownGoodParts;
-  /** Called when this worker has taken a part into use. */
+  /** Called when this worker has begun to use a part. */
   readonly onKnownGood?: (part: KnownGoodPart) => void;
 }
 
-/** Without new requests for this long, a stopping worker takes its open connections for idle. */
+/** After this long without requests, a worker that drains considers its open connections idle. */
 const QUIET_MS = 250;
 const DRAIN_STEP_MS = 25;
 
-/** The transport looks for idle connections every four seconds; so much longer than allowed one may be left. */
+/** How much longer than allowed an idle connection may stay open: the transport checks them every four seconds. */
 const IDLE_GRACE_SECONDS = 6;
 
-/** How long draining takes at most, in milliseconds; idle connections that are kept end by the transport's own timeout. */
+/** Returns how long a drain may take, in milliseconds. Idle connections that are kept end by the transport's timeout. */
 export const drainTimeoutMs = ({ drain_seconds, idle_seconds }: Config['server'], keepsIdle: boolean): number =>
   Math.max(drain_seconds, keepsIdle ? idle_seconds + IDLE_GRACE_SECONDS : 0) * 1_000;
 
-/** One worker process: its listener, its data, its share of the connections, from the start to the drain. */
+/** One worker: its listener, data and connections, from the start to the drain. */
 export class Worker {
   readonly #config: Config;
   readonly #metrics = new WorkerMetrics();
@@ -71,7 +71,7 @@ export class Worker {
       exempt: parseNetworks([...config.burst.exempt, ...config.burst.trusted_proxies]),
       onRefused: (reason) => this.#metrics.count('connections_refused_total', { reason }),
     });
-    // A series that begins at its first count hides that count from rate().
+    // Create these series at 0: rate() does not see the first count of a series that begins with it.
     for (const reason of ['all', 'address'] as const) this.#metrics.counter('connections_refused_total', { reason });
     for (const part of ['index', 'policy', 'certificate'] as const)
       for (const outcome of ['done', 'refused'] as const) this.#metrics.counter('swaps_total', { part, outcome });
@@ -94,8 +94,10 @@ export class Worker {
   }
 
   /**
-   * Opens ledger, policy and index. A policy or ledger that cannot be used stops the start. An index can come later, unless the other
-   * workers have one: then this one has it too, or does not start.
+   * Opens ledger, policy and index. If the index cannot be used, the worker starts without one and loads it later, unless the other workers serve
+   * an index: then this worker serves it too.
+   *
+   * @throws PagegateError if the ledger or policy cannot be used, or if the other workers' index cannot be opened
    */
   static async open(options: WorkerOptions): Promise<Worker> {
     const { config } = options;
@@ -177,16 +179,17 @@ export class Worker {
     return { ...snapshot, counters };
   }
 
-  /** Gives all new connections to the workers whose sockets are in this range of all that share the port, or again to each its share. */
+  /** Gives all new connections to the sockets in this range of all that share the port; without a range, distributes them over all again. */
   steer(range: SocketRange | undefined): void {
     this.#listener?.steer(range);
   }
 
   /**
-   * Stops: no new connections, open requests answered with `Connection: close`, then the ledger.
+   * Drains the worker: accepts no new connections, answers open requests with `Connection: close`, then closes the ledger. Further calls return
+   * the promise of the first.
    *
-   * @param keepsIdle leaves idle connections to their clients: each ends with its next answer, or with the transport's timeout. Otherwise
-   * they are closed as soon as nothing happens on any. Asked again, it ends when the first drain does.
+   * @param keepsIdle leaves idle connections to their clients: each ends with its next response, or with the transport's timeout. Otherwise they
+   * are closed as soon as there is no activity on any connection.
    */
   drain(keepsIdle = false): Promise<void> {
     this.#drained ??= this.#drain(keepsIdle);
@@ -201,7 +204,7 @@ export class Worker {
     let busyAt = performance.now();
     let closed = 0;
     while (this.#connections.open > 0 && performance.now() < deadline) {
-      // Each answer ends its connection now.
+      // During a drain, each response ends its connection, so a closed connection counts as activity.
       if (this.#handler.inFlight > 0 || this.#connections.closed !== closed) busyAt = performance.now();
       closed = this.#connections.closed;
       if (!keepsIdle && performance.now() - busyAt > QUIET_MS) break;

@@ -1,4 +1,4 @@
-/** What a worker reads beside what it serves, for health alone: the license, and the drops that were rolled back. */
+/** Files that a worker reads only to report on them in health: the license, and the list of drops that were rolled back. */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
 import { isPem, readTrustedKeys } from '../../config/trusted-keys.ts';
@@ -9,10 +9,10 @@ import { isOlder, readWithdrawn, type WithdrawnManifest, withdrawnFile } from '.
 import { fileIdentity } from '../data-loader.ts';
 import type { LicenseStatus, WithdrawnStatus } from '../process/worker-status.ts';
 
-/** What the files said when they were last read. */
+/** The content of these files when they were last read. */
 export class DataNotices {
   readonly #config: Config;
-  /** The installed license, or why it cannot be used. */
+  /** The installed license, or the reason why it cannot be used. */
   #license: License | string = '';
   #marks: readonly WithdrawnManifest[] = [];
   #identity: string | undefined;
@@ -22,7 +22,7 @@ export class DataNotices {
     this.look();
   }
 
-  /** Reads what has changed on the disk; returns whether anything has. */
+  /** Reads the files again if one of them has changed. Returns whether one has. */
   look(): boolean {
     const { licenseFile, indexDir } = statePaths(this.#config);
     const keyFiles = Object.values(this.#config.license.trusted_keys).filter((key) => !isPem(key));
@@ -34,7 +34,7 @@ export class DataNotices {
     return true;
   }
 
-  /** The installed license. What is served goes on without one that covers it, and is refused by the next start. */
+  /** Status of the installed license. An index that it does not cover stays in use, but the next start refuses it. */
   license(served: LicensedData | undefined): LicenseStatus {
     const license = this.#license;
     if (typeof license === 'string') return { until: null, problem: license };
@@ -43,18 +43,18 @@ export class DataNotices {
     return { until, problem: served === undefined ? null : refusal(license, served) };
   }
 
-  /** The newest drop that was rolled back, where nothing newer is served since. */
+  /** The newest drop that was rolled back; null if newer data is served since. */
   withdrawn(served: Parameters<typeof isOlder>[0] | undefined): WithdrawnStatus | null {
-    // A file that the configuration names is not of the store.
+    // An index file set by `index.path` does not come from the index store.
     if (this.#config.index.path !== null) return null;
-    const mark = this.#marks
-      .filter((one) => served === undefined || isOlder(served, one))
+    const newest = this.#marks
+      .filter((mark) => served === undefined || isOlder(served, mark))
       .reduce<WithdrawnManifest | undefined>(
-        (newest, one) => (newest === undefined || isOlder(newest, one) ? one : newest),
+        (best, mark) => (best === undefined || isOlder(best, mark) ? mark : best),
         undefined,
       );
-    if (mark === undefined) return null;
-    return { generation: mark.generation, revision: mark.revision, withdrawn_at: mark.withdrawnAt };
+    if (newest === undefined) return null;
+    return { generation: newest.generation, revision: newest.revision, withdrawn_at: newest.withdrawnAt };
   }
 
   #readLicense(file: string): License | string {
@@ -66,7 +66,7 @@ export class DataNotices {
   }
 }
 
-/** Why a start would refuse what is served; null where it would not. */
+/** Why a start would refuse the index in use; null if it would not. */
 function refusal(license: License, served: LicensedData): string | null {
   try {
     assertEntitled(license, served);
@@ -84,7 +84,7 @@ function identityOf(file: string): string {
   }
 }
 
-/** A list that is damaged is the next refresh's trouble, which says so. */
+/** Reads the list of rolled-back drops. A damaged list counts as empty here; the next refresh reports the damage. */
 function marksOf(store: string): WithdrawnManifest[] {
   try {
     return readWithdrawn(store);

@@ -1,6 +1,6 @@
 /**
- * What a worker serves: policy, index and certificate, loaded at its start, looked at on the disk every few seconds, and exchanged where
- * they have changed. What cannot be used is refused, and what was served goes on.
+ * Loads the policy, index and certificate of a worker at its start, checks their files every few seconds, and swaps those that have changed.
+ * A part that cannot be used is refused; the last known good one stays in use.
  */
 import type { Config } from '../../config/config.ts';
 import { statePaths } from '../../config/paths.ts';
@@ -29,28 +29,28 @@ export interface DataWatchOptions {
   readonly config: Config;
   readonly log: Log;
   readonly metrics: WorkerMetrics;
-  /** What the other workers serve, for where the files do not serve any more. */
+  /** What the other workers serve; used in place of files that are no longer usable. */
   readonly knownGood: KnownGoodParts;
-  /** Called when a part was taken into use. */
+  /** Called when this worker has begun to use a part. */
   readonly onKnownGood: (part: KnownGoodPart) => void;
 }
 
-/** The listener, as far as it presents the certificate. */
+/** The certificate functions of the listener. */
 export interface TlsListener {
   useCertificate(certificate: Certificate): void;
-  /** Forgets the certificates that no connection uses any more. */
+  /** Frees the certificates that no open connection uses. */
   closeUnused(): Promise<void>;
 }
 
-/** Loads, watches and exchanges what one worker serves. */
+/** Loads, watches and swaps the data of one worker. */
 export class DataWatch {
-  /** The license and the drops that were rolled back, for health. */
+  /** The license and the rolled-back drops, for health. */
   readonly notices: DataNotices;
-  /** Why each part is not what its files say; parts that are have no entry. */
+  /** Why the files of a part were refused. Parts in use as their files have them have no entry. */
   readonly problems: Partial<Record<DataPart, string>> = {};
   readonly #options: DataWatchOptions;
   readonly #identities: Record<DataPart, string> = { policy: '', index: '', certificate: '' };
-  /** Only until the worker listens. */
+  /** Needed only until the worker listens; empty afterwards. */
   #knownGood: KnownGoodParts;
   #served: ActiveData | undefined;
   #indexFailure: string | undefined;
@@ -63,7 +63,7 @@ export class DataWatch {
   /**
    * Loads the policy.
    *
-   * @throws what is wrong with it, where the other workers have none
+   * @throws PagegateError if it cannot be used and the other workers have none
    */
   constructor(options: DataWatchOptions) {
     this.#options = options;
@@ -72,7 +72,7 @@ export class DataWatch {
     this.notices = new DataNotices(options.config);
   }
 
-  /** Undefined while there is no index that can be looked into. */
+  /** The data in use; undefined while there is no usable index. */
   get served(): ActiveData | undefined {
     return this.#served;
   }
@@ -81,12 +81,16 @@ export class DataWatch {
     return this.#policy;
   }
 
-  /** Why lookups fail, or why there is nothing that could be looked into: the index that is served, or was, is damaged or was changed. */
+  /** Why lookups fail or no index is served: the index is damaged, or its file was written to or truncated. Undefined if neither is known. */
   get indexFailure(): string | undefined {
     return this.#indexFailure;
   }
 
-  /** Loads the index. It may come later, unless the other workers have one: then this one has it too. @throws what is wrong with it then */
+  /**
+   * Loads the index. If that fails, the worker starts without an index, unless the other workers serve one: then this worker serves it too.
+   *
+   * @throws PagegateError if the index of the other workers cannot be opened
+   */
   async openIndex(): Promise<void> {
     await this.#reload('index', () => this.#openCurrent());
     if (this.#served !== undefined || this.#knownGood.index === undefined) return;
@@ -94,7 +98,7 @@ export class DataWatch {
       await this.#serve(openGivenIndex(this.#knownGood.index));
       this.#options.log('index_kept', { reason: this.problems.index });
     } catch (error) {
-      // The others do not serve it any more either, once they have looked.
+      // The other workers drop it too when they next check the file.
       if (!isIndexChanged(error)) throw error;
       this.#indexFailure = error.message;
       this.#options.log('index_dropped', failureFields(error));
@@ -102,9 +106,9 @@ export class DataWatch {
   }
 
   /**
-   * The certificate to listen with, as the files have it, or as the other workers use it.
+   * Returns the certificate to listen with: from the files, or, if they are unusable, the one of the other workers.
    *
-   * @throws what is wrong with it, where they use none
+   * @throws PagegateError tls_unusable if the files are unusable and the other workers have none
    */
   chooseCertificate(): ChosenPart<Certificate | undefined> {
     this.#identities.certificate = this.#identityOf('certificate');
@@ -113,7 +117,7 @@ export class DataWatch {
     return loadOrFallBack(load, kept === undefined ? undefined : () => kept);
   }
 
-  /** Begins to watch the files, when the worker listens with a certificate that was chosen. */
+  /** Begins to watch the files. Call it when the worker listens with the chosen certificate. */
   start(listener: TlsListener, { value, problem }: ChosenPart<Certificate | undefined>): void {
     this.#listener = listener;
     this.#knownGood = {};
@@ -124,7 +128,7 @@ export class DataWatch {
     this.#timer.unref();
   }
 
-  /** Reloads every part, the index even if its file is the same. If one is refused, the old one stays in use. */
+  /** Reloads every part, and the index even if its file is unchanged. If a part is refused, the old one stays in use. */
   reload(): Promise<ReloadReport> {
     this.notices.look();
     return this.#oneAtATime(async () => {
@@ -145,20 +149,20 @@ export class DataWatch {
     };
   }
 
-  /** A lookup met damage. What came before and after it may be right, but nobody can say so of the next one. */
+  /** Called when a lookup finds corruption. The worker is then not ready: other lookups may be right, but that cannot be known. */
   onDamage(error: PagegateError): void {
     if (this.#indexFailure !== undefined) return;
     this.#indexFailure = error.message;
     void this.#oneAtATime(() => this.#look());
   }
 
-  /** Looks at nothing any more; what is served is served on. */
+  /** Stops watching the files. The data stays in use. */
   stop(): void {
     this.#isStopped = true;
     clearInterval(this.#timer);
   }
 
-  /** No request may be open. */
+  /** Closes the index. No request may be open. */
   close(): void {
     this.#listener = undefined;
     this.#served?.index.close();
@@ -175,7 +179,7 @@ export class DataWatch {
     return value;
   }
 
-  /** The files of a part do not serve, what the other workers serve does. */
+  /** Records that the files of a part were refused and that the data of the other workers is used instead. */
   #keep(part: DataPart, problem: unknown): void {
     const reason = this.#refuse(part, problem);
     this.#options.log(`${part}_kept`, { reason });
@@ -186,20 +190,20 @@ export class DataWatch {
     this.#options.onKnownGood({ part: 'policy', document });
   }
 
-  /** Reloads what changed on the disk since it was last looked at. */
+  /** Reloads the parts whose files have changed since the last check. */
   async #look(): Promise<void> {
     await this.#listener?.closeUnused();
     if (this.#isStopped) return;
     const hasNews = this.notices.look();
     this.#dropChangedIndex();
     if (this.#hasChanged('policy')) await this.#reload('policy', () => this.#swapPolicy());
-    // An index that was refused for its license is not when the license, or the key that it is signed with, is put back.
+    // An index that was refused for its license is accepted when the license, or the key that it is signed with, is put back.
     const mayBeLicensed = hasNews && this.problems.index !== undefined;
     if (mayBeLicensed || this.#hasChanged('index')) await this.#reload('index', () => this.#swapIndex());
     if (this.#hasChanged('certificate')) await this.#reload('certificate', () => this.#swapCertificate());
   }
 
-  /** Loading takes turns: two loads at once could end with the older one in use. */
+  /** Runs one load after another: of two at once, the older one could finish last and stay in use. */
   #oneAtATime<T>(task: () => Promise<T>): Promise<T> {
     const run = this.#loading.then(task);
     this.#loading = run.catch(() => {});
@@ -216,12 +220,12 @@ export class DataWatch {
     return this.#identityOf(part) !== this.#identities[part];
   }
 
-  /** Whether the files of a part are those that are in use. */
+  /** Whether the files of a part are unchanged since they were taken into use. */
   #isCurrent(part: DataPart): boolean {
     return this.problems[part] === undefined && !this.#hasChanged(part);
   }
 
-  /** Tries to load a part; a failure is logged, counted and kept for health, and changes nothing. */
+  /** Tries to load a part. Returns the outcome. If it fails, the failure is logged, counted and kept for health, and the old part stays in use. */
   async #reload(part: DataPart, load: () => Promise<string>): Promise<string> {
     this.#identities[part] = this.#identityOf(part);
     try {
@@ -233,7 +237,7 @@ export class DataWatch {
     }
   }
 
-  /** Returns why, in words. */
+  /** Logs, counts and stores the reason why a part was refused. Returns the reason. */
   #refuse(part: DataPart, error: unknown): string {
     const reason = error instanceof PagegateError ? error.message : String(error);
     this.problems[part] = reason;
@@ -251,7 +255,7 @@ export class DataWatch {
   async #openCurrent(): Promise<string> {
     const identity = this.#identityOf('index');
     const index = openCurrentIndex(this.#options.config);
-    // Another file may have taken the place of the one that was looked at; it is found at the next look.
+    // The file may have been replaced between the two steps. Then the next check finds the new one.
     const isSame = identity === this.#identityOf('index');
     await this.#serve(index);
     if (isSame) this.#options.onKnownGood({ part: 'index', identity });
@@ -264,7 +268,10 @@ export class DataWatch {
     this.#use(index, this.#policy, 'index');
   }
 
-  /** An index whose file was written to or cut is two indexes in one, or ends the process: no answer is better. */
+  /**
+   * Drops an index whose file was written to or truncated: a modified file mixes two indexes, and reading beyond the end of a truncated one
+   * kills the process. No answer is better.
+   */
   #dropChangedIndex(): void {
     const problem = this.#served?.index.fileProblem();
     if (problem === undefined) return;
@@ -284,7 +291,7 @@ export class DataWatch {
     return policy.revision;
   }
 
-  /** Between two requests: nobody uses what was served before. */
+  /** Swaps the data in use. This runs between two requests, so no request uses the old data. */
   #use(index: Index, policy: Policy, part: 'index' | 'policy'): void {
     const old = this.#served;
     this.#served = new ActiveData(index, policy);
@@ -293,7 +300,7 @@ export class DataWatch {
     this.#options.log(`${part}_in_use`, { data: this.#served.tag, records: index.info.recordCount });
   }
 
-  /** Open connections stay with the old certificate until they end. */
+  /** Swaps the certificate for new connections. Open connections keep the old one. */
   async #swapCertificate(): Promise<string> {
     const certificate = configuredCertificate(this.#options.config.tls);
     if (certificate === undefined || this.#listener === undefined) return 'none';

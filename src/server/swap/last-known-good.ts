@@ -1,7 +1,7 @@
 /**
- * What the workers of a running server have accepted. A worker that replaces one that died serves the same as its siblings: where a file
- * has become bad since, it takes what was accepted. The primary keeps that: the policy as it was loaded, certificate and key, and the
- * index as an open file, which is there whatever became of its name.
+ * The last known good data of a running server. A worker that replaces one that died must serve the same as its siblings: if a file has become
+ * unusable, it uses the last data that a worker accepted. The primary keeps that data: the policy as it was loaded, certificate and key, and
+ * the index as an open file, which stays readable even if its name is removed or replaced.
  */
 import { closeSync, constants, openSync } from 'node:fs';
 import type { Config } from '../../config/config.ts';
@@ -10,31 +10,31 @@ import type { PolicyDocument } from '../../policy/documents.ts';
 import { openFileIdentity } from '../data-loader.ts';
 import type { Certificate } from '../read-certificate.ts';
 
-/** What one worker has accepted. */
+/** A part that a worker has accepted. */
 export type KnownGoodPart =
   | { readonly part: 'policy'; readonly document: PolicyDocument }
   | { readonly part: 'certificate'; readonly certificate: Certificate }
   /** The identity of the file that `statePaths(config).indexFile` named when it was accepted. */
   | { readonly part: 'index'; readonly identity: string };
 
-/** What a worker is started with; empty at the start of a server, which refuses what it cannot accept. */
+/** The parts that a worker is started with. Empty when a server starts: it refuses to start on bad files. */
 export interface KnownGoodParts {
   readonly policy?: PolicyDocument;
   readonly certificate?: Certificate;
-  /** Identity of the file of the index that is served. The file comes to the worker process as an open one. */
+  /** Identity of the file of the index in use. The worker process inherits its file descriptor. */
   readonly index?: string;
 }
 
-/** A part as the files have it; where they are bad, the accepted one, and what is wrong with the files. */
+/** A part as loaded from its files. If they cannot be used, the last known good one, and the problem with the files. */
 export interface ChosenPart<T> {
   readonly value: T;
   readonly problem?: unknown;
 }
 
 /**
- * Loads a part.
+ * Loads a part, or falls back to the last known good one.
  *
- * @throws what is wrong with it where there is no accepted one
+ * @throws the error of `load` if there is nothing to fall back to
  */
 export function loadOrFallBack<T>(load: () => T, keep: (() => T) | undefined): ChosenPart<T> {
   try {
@@ -45,7 +45,7 @@ export function loadOrFallBack<T>(load: () => T, keep: (() => T) | undefined): C
   }
 }
 
-/** The primary's memory of it. */
+/** The last known good data, as the primary keeps it. */
 export class LastKnownGood {
   readonly #config: Config;
   #parts: KnownGoodParts;
@@ -60,7 +60,7 @@ export class LastKnownGood {
     return this.#parts;
   }
 
-  /** The accepted index, open for reading; undefined where there is none. */
+  /** File descriptor of the accepted index, open for reading; undefined if there is none. */
   get indexFd(): number | undefined {
     return this.#indexFd;
   }
@@ -76,7 +76,7 @@ export class LastKnownGood {
     this.#indexFd = undefined;
   }
 
-  /** Another file may have taken the name already: what nobody has accepted is not kept. */
+  /** Opens the accepted index. Keeps it only if the file still has the accepted identity: it may have been replaced already. */
   #retainIndex(identity: string): void {
     if (identity === this.#parts.index && this.#indexFd !== undefined) return;
     let fd: number;

@@ -1,8 +1,9 @@
 /**
- * A proxy on loopback for one guarded browser: the second wall, after the judging of its requests. It connects only to addresses that
- * the guard permits, so a name that leads inside is stopped; it opens tunnels only to origins that an allowed request was made to lately,
- * so what the browser does not show to the guard (prefetching) reaches no other site; and it judges plain HTTP itself. WebSockets have a
- * port of their own, with tunnels only to where a WebSocket was allowed: inside TLS nobody could tell one that was not judged from a request.
+ * A proxy on loopback for one guarded browser: the second barrier after the judging of its requests. It connects only to addresses that the
+ * guard permits, so a name that resolves to an internal address is refused. It opens tunnels only to origins to which a request was allowed
+ * recently, so requests that the browser does not show to the guard (prefetching) reach no other site. It judges plain HTTP itself. WebSockets
+ * use a separate port, with tunnels only to hosts to which a WebSocket was allowed: inside TLS, a WebSocket that was not judged could not be
+ * distinguished from a request.
  */
 import {
   createServer,
@@ -18,12 +19,12 @@ import type { Guard } from '../../../src/guard/guard.ts';
 import { effectiveMethods, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage } from '../../../src/guard/refusal.ts';
 
-/** For how long an origin may be connected to after a request to it was allowed: connections open right after. */
+/** How long connections to an origin are permitted after a request to it was allowed. Browsers connect immediately afterwards. */
 const ADMITTED_MS = 60_000;
 const ADMITTED_MAX = 10_000;
-/** Origins, places of WebSockets, and methods with URLs, and until when each is admitted. */
+/** Admitted origins, WebSocket hosts, and methods with URLs, each with the time until which it is admitted. */
 type Admitted = ReadonlyMap<string, number>;
-/** Headers of one connection, which are not for the other side of the proxy. */
+/** Hop-by-hop headers, which a proxy does not forward. */
 const HOP_HEADERS = new Set([
   'connection',
   'keep-alive',
@@ -33,21 +34,21 @@ const HOP_HEADERS = new Set([
   'trailer',
   'upgrade',
 ]);
-/** What a page could make requests with that are shown to nobody. */
+/** Browser features by which a page could make requests that are not shown to the guard. */
 const UNSEEN_FEATURES = ['FedCm', 'WebSocketStream'];
 
 export interface BrowserProxyOptions {
-  /** Resolves names in the place of the system; what it finds is checked all the same. */
+  /** Resolves names instead of the system's resolver. Its results are checked, too. */
   readonly lookup?: LookupFunction | undefined;
 }
 
 export class BrowserProxy {
   /**
-   * For the option `args` of a launch, after any others: WebSockets go to a port of their own, everything else, loopback included, to the
-   * other, and what pages could make unseen requests with is turned off.
+   * Arguments for the option `args` of a launch, after any others. They send WebSockets to their own port and everything else, including loopback,
+   * to the other one. They turn off the features by which pages could make unseen requests.
    */
   readonly args: string[];
-  /** Where everything but WebSockets goes: `http://127.0.0.1:PORT`. */
+  /** URL of the proxy for everything except WebSockets: `http://127.0.0.1:PORT`. */
   readonly server: string;
   readonly #servers: readonly Server[];
   readonly #admitted: Map<string, number>;
@@ -58,7 +59,7 @@ export class BrowserProxy {
       (one) => `http://127.0.0.1:${(one.address() as AddressInfo).port}`,
     );
     this.server = server!;
-    // Chromium takes the fallback, which `socks=` names, for WebSockets (RFC 6455, 4.1), and for what is neither of the two.
+    // Chromium uses the fallback, which `socks=` sets, for WebSockets (RFC 6455, 4.1), and for all schemes except http and https.
     this.args = [
       `--proxy-server=http=${server};https=${server};socks=${socketServer}`,
       '--proxy-bypass-list=<-loopback>',
@@ -74,14 +75,14 @@ export class BrowserProxy {
     }
   }
 
-  /** Opens the way for a request that was allowed, and to its origin, for a minute. */
+  /** Admits an allowed request and connections to its origin for a minute. */
   admit(url: string, method: string): void {
     const { href, origin } = new URL(url);
     this.#admit(origin);
     this.#admit(`${method} ${href}`);
   }
 
-  /** Opens the way for a WebSocket that was allowed, `ws:` or `wss:`, for a minute. */
+  /** Admits connections for an allowed WebSocket, `ws:` or `wss:`, for a minute. */
   admitWebSocket(url: string): void {
     const { protocol, hostname, port } = new URL(url);
     this.#admit(webSocketTo(`${hostname}:${port || (protocol === 'wss:' ? 443 : 80)}`));
@@ -93,14 +94,14 @@ export class BrowserProxy {
     this.#admitted.set(key, performance.now() + ADMITTED_MS);
   }
 
-  /** Ends the proxy and every connection through it. */
+  /** Closes the proxy and every connection through it. */
   close(): void {
     for (const server of this.#servers) server.close();
     for (const socket of this.#sockets) socket.destroy();
   }
 }
 
-/** Starts the proxy. Give its `args` to the launch of the browser, and itself to `guardContext`. */
+/** Starts the proxy. Pass its `args` to the launch of the browser, and the proxy to `guardContext`. */
 export async function startBrowserProxy(guard: Guard, { lookup }: BrowserProxyOptions = {}): Promise<BrowserProxy> {
   const admitted = new Map<string, number>();
   const http = createServer((request, response) => {
@@ -126,7 +127,7 @@ export async function startBrowserProxy(guard: Guard, { lookup }: BrowserProxyOp
   return new BrowserProxy(http, webSockets, admitted);
 }
 
-/** The key of a WebSocket to a host and port. */
+/** Returns the admission key of a WebSocket to a host and port. */
 const webSocketTo = (place: string): string => `WebSocket ${place}`;
 const isAdmitted = (admitted: Admitted, key: string): boolean => (admitted.get(key) ?? 0) > performance.now();
 
@@ -140,19 +141,19 @@ async function tunnel(
   if (!isOpen(place)) throw new Error('nothing was allowed there');
   const site = await guardedConnect(guard, new URL(`https://${place}`), lookup);
   endWith(client, site);
-  // A site may keep its side open for ever.
+  // A site may keep its side open forever.
   client.once('end', () => site.destroySoon());
   client.write('HTTP/1.1 200 Connection Established\r\n\r\n');
   pipeline(client, site, client, () => {});
 }
 
-/** Ends a connection to a site with what it was opened for, which may have ended while it came about. */
-function endWith(asked: Socket | ServerResponse, site: Socket): void {
-  if (asked.destroyed) site.destroy();
-  asked.once('close', () => site.destroy());
+/** Closes the connection to a site together with the client's side, which may have closed while the connection was made. */
+function endWith(client: Socket | ServerResponse, site: Socket): void {
+  if (client.destroyed) site.destroy();
+  client.once('close', () => site.destroy());
 }
 
-/** Plain HTTP, for which a proxy is given the whole URL. */
+/** Forwards a plain HTTP request, whose request line has the full URL. */
 async function forward(
   guard: Guard,
   request: IncomingMessage,
@@ -162,31 +163,31 @@ async function forward(
 ): Promise<void> {
   const url = new URL(request.url ?? '');
   const method = request.method ?? '';
-  // What is asked for this way is plain http; https comes through a tunnel.
+  // Only plain http is requested this way; https uses a tunnel.
   if (url.protocol !== 'http:') throw guard.refuse(url.href, method, 'request_target');
   const headers = Object.entries(request.headersDistinct).filter(([name]) => !HOP_HEADERS.has(name));
   const pairs = headers.flatMap(([name, values = []]) => values.map((value) => [name, value] as const));
   if (namesAnotherUrl(pairs)) throw guard.refuse(url.href, method, 'host_header');
-  // What the browser showed before is not asked about again; what it did not show is judged here.
+  // A request that the browser has shown to the guard was judged already. Others are judged here.
   if (!isAdmitted(admitted, `${method} ${url.href}`)) {
     for (const meant of effectiveMethods(method, pairs)) await guard.enforce(url, { method: meant });
   }
   const socket = await guardedConnect(guard, url, lookup);
-  const sent = { ...Object.fromEntries(headers), host: url.host };
+  const forwarded = { ...Object.fromEntries(headers), host: url.host };
   const path = url.pathname + url.search;
   endWith(response, socket);
-  // Awaited, so that whatever the site or the client sends, and Node.js takes for wrong, is a failure of this request alone.
-  const answered = await new Promise<IncomingMessage>((resolve, reject) => {
-    const asked = httpRequest({ method, path, headers: sent, createConnection: () => socket }, resolve);
-    asked.on('error', reject).on('close', () => reject(new Error('no answer')));
-    asked.flushHeaders();
-    request.pipe(asked);
+  // Awaited, so that an error in what the site or the client sends fails only this request.
+  const upstream = await new Promise<IncomingMessage>((resolve, reject) => {
+    const sent = httpRequest({ method, path, headers: forwarded, createConnection: () => socket }, resolve);
+    sent.on('error', reject).on('close', () => reject(new Error('no answer')));
+    sent.flushHeaders();
+    request.pipe(sent);
   });
-  const kept = answered.rawHeaders.flatMap((text, at, all) =>
+  const kept = upstream.rawHeaders.flatMap((text, at, all) =>
     HOP_HEADERS.has(all[at - (at % 2)]!.toLowerCase()) ? [] : [text],
   );
-  response.writeHead(answered.statusCode ?? 0, kept);
-  pipeline(answered, response, () => {});
+  response.writeHead(upstream.statusCode ?? 0, kept);
+  pipeline(upstream, response, () => {});
 }
 
 function refuse(response: ServerResponse, error: unknown): void {

@@ -1,15 +1,15 @@
 /**
- * Judges what Chromium requests, whatever drives it, by CDP Fetch on a session of the browser itself: it sees the pages, frames, popups and
- * workers of every context from their first request on, every hop of a redirect and every download, and there is no moment in which a new
- * page is not watched yet. It does not see WebSockets. Nor does it see what Chromium fetches on behalf of a service worker (navigation
- * preload, races of routes, updates), so there are no service workers.
+ * Judges the requests of Chromium, for any driver, with CDP Fetch on a session of the browser itself. This session sees the pages, frames, popups
+ * and workers of every context from their first request on, every hop of a redirect and every download. There is no gap before a new page is
+ * watched. It does not see WebSockets, nor what Chromium fetches on behalf of a service worker (navigation preload, races of routes, updates). So
+ * service workers are refused.
  */
 import type { Guard } from '../../../src/guard/guard.ts';
 import { effectiveMethods, namesAnotherUrl } from '../../../src/guard/override-headers.ts';
 import { RefusedError, refusalPage, refusalText } from '../../../src/guard/refusal.ts';
 import type { BrowserProxy } from './browser-proxy.ts';
 
-/** A request that Chromium holds until it is told what to do with it. */
+/** A request that Chromium holds until it is continued, failed or fulfilled. */
 interface PausedRequest {
   readonly requestId: string;
   readonly resourceType: string;
@@ -21,22 +21,22 @@ interface PausedRequest {
   };
 }
 
-/** A CDP session, as Playwright and Puppeteer both have it; each types its events and methods in its own way. */
+/** The common interface of Playwright's and Puppeteer's CDP sessions, which have different types for events and methods. */
 interface Session {
-  on(event: string, listener: (told: never) => void): unknown;
-  once(event: string, listener: (told: never) => void): unknown;
+  on(event: string, listener: (event: never) => void): unknown;
+  once(event: string, listener: (event: never) => void): unknown;
   send(method: string, parameters?: object): Promise<unknown>;
 }
-/** Either's session. */
+/** A session of either library. */
 export type AnySession = { readonly send: unknown; readonly on: unknown; readonly once: unknown };
 
-/** What was put under a guard; a second guard on the same browser would answer in the place of the first. */
+/** The guarded browsers. Each has only one guard, because a second one would answer instead of the first. */
 const guarded = new WeakMap<object, { readonly guard: Guard; readonly ready: Promise<unknown> }>();
 
 /**
- * Puts a browser under a guard once: what fails in `begin` fails for good, also when it is tried again.
+ * Puts a browser under a guard once. If `begin` fails, every later call for this browser fails with the same error.
  *
- * @throws Error for a second guard
+ * @throws Error if the browser has another guard
  */
 export async function guardOnce(browser: object, guard: Guard, begin: () => Promise<unknown>): Promise<void> {
   const before = guarded.get(browser);
@@ -46,11 +46,11 @@ export async function guardOnce(browser: object, guard: Guard, begin: () => Prom
   await ready;
 }
 
-/** What Chromium follows in the place of `--proxy-server`. */
+/** Switches that Chromium prefers to `--proxy-server`. */
 const OTHER_WAYS = ['--no-proxy-server', '--proxy-pac-url', '--proxy-auto-detect'];
 const switchOf = (argument: string): string => argument.replace(/=.*/s, '');
 
-/** @throws Error where the browser was launched so that it goes past the proxy: of several arguments of one name it takes the last */
+/** @throws Error if the browser was launched in a way that bypasses the proxy. Chromium uses the last of several arguments of one name. */
 async function expectProxy(session: Session, { args }: BrowserProxy): Promise<void> {
   const { commandLine } = (await session.send('SystemInfo.getInfo')) as { readonly commandLine: string };
   const launched = new Map(commandLine.split(' ').map((argument) => [switchOf(argument), argument]));
@@ -60,30 +60,30 @@ async function expectProxy(session: Session, { args }: BrowserProxy): Promise<vo
 }
 
 /**
- * Judges every request from now on, on a session of the browser.
+ * Begins to judge every request on a session of the browser.
  *
- * @throws Error where the browser goes past the proxy that it is to have
+ * @throws Error if the browser bypasses the given proxy
  */
 export async function judgeRequests(any: AnySession, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
   const session = any as Session;
   if (proxy !== undefined) await expectProxy(session, proxy);
   session.on('Fetch.requestPaused', (paused: PausedRequest) => {
-    // What cannot be told to Chromium stays held: the request is not made.
+    // If the decision cannot be sent to Chromium, the request stays paused and is not made.
     judgeRequest(session, paused, guard, proxy).catch(() => {});
   });
   await session.send('Fetch.enable', { patterns: [{ urlPattern: '*' }] });
 }
 
-/** A context of a browser, as Playwright and Puppeteer both have it. */
+/** The common interface of Playwright's and Puppeteer's browser contexts. */
 interface Context<P> {
   pages(): P[] | Promise<P[]>;
   newPage(): Promise<P>;
 }
 
 /**
- * Looks for service workers of a context, or of the profile that it was started with, also for one that does not run yet.
+ * Checks that a context, or the profile that it was started with, has no registered service worker, running or not.
  *
- * @throws Error where there is one
+ * @throws Error if there is one
  */
 export async function expectNoServiceWorker<P extends { close(): Promise<void> }>(
   context: Context<P>,
@@ -99,13 +99,13 @@ export async function expectNoServiceWorker<P extends { close(): Promise<void> }
   }
 }
 
-/** @throws Error where the context of a session's page has a service worker */
+/** @throws Error if the context of the session's page has a service worker */
 async function refuseServiceWorkers(session: Session): Promise<void> {
-  // Told right after the session asks for them, also where there are none.
+  // This event comes directly after the session enables the domain, even if there are no service workers.
   const listed = new Promise<readonly { readonly scopeURL: string }[]>((resolve) => {
-    const tell = ({ registrations }: { registrations: readonly { scopeURL: string }[] }): void =>
+    const onUpdated = ({ registrations }: { registrations: readonly { scopeURL: string }[] }): void =>
       resolve(registrations);
-    session.once('ServiceWorker.workerRegistrationUpdated', tell);
+    session.once('ServiceWorker.workerRegistrationUpdated', onUpdated);
   });
   await session.send('ServiceWorker.enable');
   const [registered] = await listed;
@@ -124,10 +124,10 @@ async function judgeRequest(
 ): Promise<void> {
   const { url, urlFragment = '', method, headers } = request;
   try {
-    const given = Object.entries(headers);
-    if (given.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
-    if (namesAnotherUrl(given)) throw guard.refuse(url, method, 'host_header');
-    for (const meant of effectiveMethods(method, given)) await guard.enforce(url + urlFragment, { method: meant });
+    const pairs = Object.entries(headers);
+    if (pairs.some(isServiceWorker)) throw guard.refuse(url, method, 'service_worker');
+    if (namesAnotherUrl(pairs)) throw guard.refuse(url, method, 'host_header');
+    for (const meant of effectiveMethods(method, pairs)) await guard.enforce(url + urlFragment, { method: meant });
     proxy?.admit(url, method);
   } catch (error) {
     await session.send('Fetch.fulfillRequest', { requestId, ...refusalResponse(error, resourceType === 'Document') });
@@ -136,11 +136,11 @@ async function judgeRequest(
   await session.send('Fetch.continueRequest', { requestId });
 }
 
-/** Whether a header is the one by which a browser asks for the script of a service worker, and without which there is none. */
+/** Whether a header marks the request for a service worker's script. Without such a request, no service worker is registered. */
 const isServiceWorker = ([name, value]: readonly [string, string]): boolean =>
   name.toLowerCase() === 'service-worker' && value === 'script';
 
-/** A refusal in the place of a response: as a page where a page is shown, else as text. */
+/** Returns the response for a refused request: a page for a navigation, otherwise text. */
 function refusalResponse(error: unknown, isPage: boolean) {
   const { verdict, text } =
     error instanceof RefusedError

@@ -1,11 +1,11 @@
-/** What a coding agent's hook is told about a tool call: from the JSON that it posts to the JSON that it reads. */
+/** Answers the hook of a coding agent about a tool call: from the JSON that the agent sends to the JSON that it reads. */
 import type { Guard } from '../../../src/guard/guard.ts';
 import { type Decision, refusalText } from '../../../src/guard/refusal.ts';
 
-/** A longer input is no tool call that names a URL. */
+/** Longest input. A longer one is not a tool call with a URL. */
 export const INPUT_MAX_BYTES = 1024 * 1024;
 
-/** What goes back: nothing, where the agent's own permissions decide on. */
+/** The answer to the agent. It is empty if the agent's own permissions should decide. */
 export interface HookAnswer {
   readonly hookSpecificOutput?: {
     readonly hookEventName: 'PreToolUse';
@@ -14,17 +14,17 @@ export interface HookAnswer {
   };
 }
 
-/** A tool call that names where it will go. */
+/** A tool call with the request that it will make. */
 interface ToolCall {
   readonly url: string;
   readonly method: string;
   readonly permissionMode: unknown;
 }
 
-/** The permission modes of the agent in which `ask` asks a person. In others the call passes, or a model answers (anthropics/claude-code#77212). */
+/** The agent's permission modes in which `ask` asks a person. In others the call passes, or a model answers (anthropics/claude-code#77212). */
 const ASKING_MODES: ReadonlySet<unknown> = new Set(['default', 'acceptEdits']);
 
-/** The call is refused, for this reason. */
+/** Returns an answer that refuses the call with a reason. */
 export function deny(reason: string): HookAnswer {
   return answer('deny', reason);
 }
@@ -33,7 +33,7 @@ function answer(permissionDecision: 'deny' | 'ask', permissionDecisionReason: st
   return { hookSpecificOutput: { hookEventName: 'PreToolUse', permissionDecision, permissionDecisionReason } };
 }
 
-/** Judges the tool call that `input` describes. An input that does not say where the call goes is refused. Never rejects. */
+/** Judges the tool call in `input`. An input without a clear target is refused. Never rejects. */
 export async function answerHook(guard: Guard, input: string): Promise<HookAnswer> {
   try {
     const call = readCall(input);
@@ -59,9 +59,9 @@ function readCall(input: string): ToolCall | string {
   } catch {
     return 'the hook was given no JSON.';
   }
-  const { hook_event_name: name, tool_input: given, permission_mode: permissionMode } = fieldsOf(event);
+  const { hook_event_name: name, tool_input: toolInput, permission_mode: permissionMode } = fieldsOf(event);
   if (name !== 'PreToolUse') return 'this hook belongs under PreToolUse.';
-  const { url, method = 'GET' } = fieldsOf(given);
+  const { url, method = 'GET' } = fieldsOf(toolInput);
   if (typeof url !== 'string' || url.trim() === '') return 'its input has no url, so it cannot be judged.';
   return typeof method === 'string' ? { url, method, permissionMode } : 'its method is not a text.';
 }

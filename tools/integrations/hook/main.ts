@@ -1,6 +1,6 @@
 /**
- * The hook as a program. With `--listen` it is a server for hooks of the type http; otherwise it reads one tool call from standard
- * input. A coding agent lets a call pass whose hook fails in any way but exit code 2, so that is what every failure ends with.
+ * The hook as a program. With `--listen` it is a server for hooks of type http; otherwise it reads one tool call from standard input. If a hook
+ * fails, the agent permits the call unless the exit code is 2. So every failure ends with this code.
  */
 import { fstatSync, statSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -11,7 +11,7 @@ import { ASK_OPTIONS, ASK_USAGE, guardOf } from '../ask-guard.ts';
 import { isFromPage, listenOnLoopback } from '../loopback.ts';
 import { answerHook, deny, type HookAnswer, INPUT_MAX_BYTES } from './answer.ts';
 
-/** Below the five seconds that the agent is told to wait. */
+/** Less than the five seconds that the agent is configured to wait. */
 const DEADLINE_MS = 4_000;
 const BLOCKED = 2;
 
@@ -48,13 +48,13 @@ async function answerOnce(guard: Guard): Promise<void> {
   guard.close();
   process.stdin.destroy();
   if (answer.hookSpecificOutput === undefined) return;
-  // Nobody reads what goes to /dev/null, which Node.js also puts in the place of an output that is closed.
+  // An answer written to /dev/null is lost. Node.js also uses /dev/null in place of a closed output.
   if (fstatSync(1).rdev === statSync('/dev/null').rdev) block(answer.hookSpecificOutput.permissionDecisionReason);
   process.stdout.on('error', (error) => block(error.message));
   process.stdout.write(`${JSON.stringify(answer)}\n`);
 }
 
-/** Always 200, and in time: the agent takes any other status, and no answer, for a failure of the hook, and lets the call pass. */
+/** Answers always with 200 and within the deadline: the agent treats any other status, or no answer, as a failed hook and permits the call. */
 async function answerRequest(guard: Guard, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const late = new Promise<HookAnswer>((resolve) => {
     setTimeout(() => resolve(deny('The hook ran out of time.')), DEADLINE_MS).unref();
@@ -85,7 +85,7 @@ async function listen(guard: Guard, place: string): Promise<void> {
   }
 }
 
-/** Also where help is asked for: a hook that ends with 0 lets the call pass. */
+/** Reads the options. Wrong options, including `--help`, end with exit code 2: a hook that ends with 0 permits the call. */
 function readOptions() {
   try {
     return parseArgs({ options: { ...ASK_OPTIONS, listen: { type: 'string' } } }).values;

@@ -7,7 +7,7 @@ import { createMcpServer, type McpOptions } from './server.ts';
 
 export const HTTP_PATH = '/mcp';
 
-/** A server that does not listen yet. All calls share one guard and its connections. */
+/** Creates a server that does not listen yet. All calls share one guard and its connections. */
 export function createHttpServer(options: McpOptions): Server {
   return createServer((request, response) => {
     answer(options, request, response).catch((error: unknown) => {
@@ -17,7 +17,7 @@ export function createHttpServer(options: McpOptions): Server {
   });
 }
 
-/** Each request has a server of its own: nothing is kept between two. */
+/** Answers a request with a new MCP server: it is stateless between requests. */
 async function answer(options: McpOptions, request: IncomingMessage, response: ServerResponse): Promise<void> {
   if (isFromPage(request)) {
     response.writeHead(403).end();

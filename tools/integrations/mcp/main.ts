@@ -11,7 +11,7 @@ import { createHttpServer, HTTP_PATH } from './http-server.ts';
 import { askPerson, createMcpServer, type McpOptions } from './server.ts';
 
 const DEADLINE_MS = 30_000;
-/** For the answer of a person, who is asked before the page is. */
+/** Time for a person's answer, which is awaited before the page is fetched. */
 const PERSON_MS = 90_000;
 
 const USAGE = `Usage: pagegate-mcp ${ASK_USAGE}
@@ -50,13 +50,13 @@ const optionsFor = (guard: Guard): McpOptions => ({
 });
 
 async function serveStdio(): Promise<void> {
-  // One host, one server: whoever is asked is the person in front of that host.
+  // Over standard input there is one host per server, so the question goes to the person who uses that host.
   const approve = values['ask-person']
     ? { approve: (decision: Parameters<typeof askPerson>[1]) => askPerson(server, decision, PERSON_MS) }
     : {};
   const guard = guardOf(values, approve);
   const server = createMcpServer(optionsFor(guard));
-  // What is no message has no sender to answer to; after one that is too long the transport ends itself.
+  // Invalid input cannot be answered, because it has no request id. After a message that is too long, the transport closes itself.
   server.server.onerror = ({ message }) => void process.stderr.write(`pagegate-mcp: ${plain(message)}\n`);
   server.server.onclose = () => {
     guard.close();

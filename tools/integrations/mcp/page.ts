@@ -1,9 +1,9 @@
 /** Fetches one page as text, within limits. */
 
-/** The most text that is returned, in UTF-16 units. */
+/** Longest text that is returned, in UTF-16 code units. */
 export const TEXT_MAX_LENGTH = 200_000;
 const BYTES_MAX = 4 * 1024 * 1024;
-/** What a model can read as it comes. */
+/** Content types that a model can read unchanged. */
 const TEXT_TYPE = /^(?:text\/|application\/(?:[\w.-]+\+)?(?:json|xml|xhtml\+xml|javascript|yaml|toml)\b)/i;
 
 export interface FetchedPage {
@@ -18,14 +18,14 @@ export interface PageOptions {
   readonly lengthMax: number;
   readonly deadlineMs: number;
   readonly version: string;
-  /** Ends the request early. */
+  /** Cancels the request. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Fetches by GET, without cookies.
+ * Fetches a page with GET, without cookies.
  *
- * @throws RefusedError where the URL or a hop of a redirect is refused; Error where what comes is no text or takes too long
+ * @throws RefusedError if the URL or a hop of a redirect is refused; Error if the response is not text or takes too long
  */
 export async function fetchPage(
   guardedFetch: typeof fetch,
@@ -46,7 +46,7 @@ export async function fetchPage(
   }
   const { bytes, isCut } = await readBytes(response);
   const all = decoderFor(contentType).decode(bytes);
-  // Half of a character of two units would be no text.
+  // Drop half of a surrogate pair at the end.
   const text = all.slice(0, lengthMax).replace(/[\ud800-\udbff]$/, '');
   const truncated = isCut || text.length < all.length;
   return { url: response.url, status: response.status, content_type: contentType, text, truncated };
@@ -58,7 +58,7 @@ async function readBytes(response: Response): Promise<{ bytes: Buffer; isCut: bo
   for await (const chunk of response.body ?? []) {
     chunks.push(chunk);
     sizeBytes += chunk.length;
-    // Leaving the loop cancels the rest.
+    // Leaving the loop cancels the rest of the stream.
     if (sizeBytes > BYTES_MAX) break;
   }
   return { bytes: Buffer.concat(chunks).subarray(0, BYTES_MAX), isCut: sizeBytes > BYTES_MAX };

@@ -1,4 +1,4 @@
-/** The MCP server: one tool that tells the verdict about a URL, and one that fetches a page only where that allows it. */
+/** The MCP server: one tool returns the verdict about a URL, and one fetches a page if the verdict allows it. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
@@ -11,7 +11,7 @@ export interface McpOptions {
   readonly guard: Guard;
   readonly guardedFetch: typeof fetch;
   readonly version: string;
-  /** Longest time for a page, a person's answer included. */
+  /** Longest time for a page including a person's answer, in milliseconds. */
   readonly deadlineMs: number;
 }
 
@@ -26,10 +26,10 @@ const VERDICT = {
   found: z.boolean().describe('Whether the domain is classified.'),
 };
 
-/** The end of the call that a request is made for: a question about it is of no use afterwards. */
+/** Abort signal of the current tool call: when the call ends, a question to a person about it is withdrawn. */
 const callSignal = new AsyncLocalStorage<AbortSignal>();
 
-/** A server with its two tools, not connected to anything yet. */
+/** Creates a server with its two tools, not connected to a transport yet. */
 export function createMcpServer({ guard, guardedFetch, version, deadlineMs }: McpOptions): McpServer {
   const server = new McpServer({ name: 'pagegate', title: 'pagegate', version });
   const annotations = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: true };
@@ -102,8 +102,8 @@ function failed(error: unknown): CallToolResult {
 }
 
 /**
- * Asks the person behind an MCP host whether a page that is flagged may be fetched. A host that cannot ask, or has no answer within
- * the time, approves nothing. Where the call is given up that the page is for, so is the question.
+ * Asks the person who uses an MCP host whether a flagged page may be fetched. If the host cannot ask, or does not answer in time, the page is not
+ * approved. If the tool call is canceled, the question is withdrawn.
  */
 export async function askPerson({ server }: McpServer, decision: Decision, timeoutMs: number): Promise<boolean> {
   if (server.getClientCapabilities()?.elicitation === undefined) return false;
@@ -115,8 +115,8 @@ export async function askPerson({ server }: McpServer, decision: Decision, timeo
       required: ['fetch'],
     },
   };
-  // The first request of a session has the id 0, and hosts on the SDK do not notice when that one is withdrawn
-  // (modelcontextprotocol/typescript-sdk#2283). Once no host runs on version 1 of it, this can go.
+  // The first request of a session has the id 0, and hosts that use the SDK ignore the cancellation of that one
+  // (modelcontextprotocol/typescript-sdk#2283). Remove this ping when no host uses version 1 of the SDK.
   server.ping().catch(() => {});
   const signal = callSignal.getStore();
   const options = { timeout: timeoutMs, ...(signal !== undefined && { signal }) };

@@ -1,6 +1,6 @@
 /**
- * Adapter for nginx's `auth_request`, which looks at a status alone: 204 for a verdict of allow, 403 for every other and for
- * none. nginx sends the request to judge in the headers X-Original-URL and X-Original-Method. See README.md beside this file.
+ * Adapter for nginx's `auth_request`, which uses only the status: 204 for the verdict allow, 403 for any other verdict or none. nginx sends the
+ * request to judge in the headers X-Original-URL and X-Original-Method. See README.md in this folder.
  */
 import { chmodSync, lstatSync, rmSync } from 'node:fs';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
@@ -8,7 +8,7 @@ import { parseArgs } from 'node:util';
 import { ASK_OPTIONS, type Asker, askerOf, type HelperDecision } from '../ask-guard.ts';
 import { startHelper } from '../start-helper.ts';
 
-/** Longer than what pagegate takes as a value, percent-encoded. */
+/** Enough for the longest value that pagegate accepts, percent-encoded. */
 const HEADERS_MAX_BYTES = 48 * 1024;
 
 const header = (request: IncomingMessage, name: string): string | undefined => {
@@ -16,7 +16,7 @@ const header = (request: IncomingMessage, name: string): string | undefined => {
   return values?.length === 1 && values[0] !== '' ? values[0] : undefined;
 };
 
-/** What pagegate says about the request that nginx describes; a description that is not clear is denied. */
+/** Returns the decision about the request in nginx's headers. If these are missing or ambiguous, the request is denied. */
 async function decide(request: IncomingMessage, asker: Asker): Promise<HelperDecision> {
   const url = header(request, 'x-original-url');
   const method = header(request, 'x-original-method');
@@ -30,10 +30,10 @@ async function decide(request: IncomingMessage, asker: Asker): Promise<HelperDec
   };
 }
 
-/** The adapter as a server that does not listen yet. */
+/** Creates the adapter as a server that does not listen yet. */
 function createAdapter(asker: Asker): Server {
   return createServer({ maxHeaderSize: HEADERS_MAX_BYTES, requestTimeout: 10_000 }, (request, response) => {
-    // nginx forwards no body (proxy_pass_request_body off); whoever sends one is not nginx.
+    // Discard a body: nginx forwards none (proxy_pass_request_body off).
     request.resume();
     decide(request, asker).then(({ allowed, verdict, reason, note }) => {
       response.writeHead(allowed ? 204 : 403, {

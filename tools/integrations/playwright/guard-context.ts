@@ -1,4 +1,4 @@
-/** Puts a browser that Playwright drives under the guard. What Chromium does not show as requests, WebSockets, is judged page by page. */
+/** Puts a browser driven by Playwright under the guard. Chromium does not show WebSockets as requests, so they are judged in each page. */
 import type { Browser, BrowserContext, WebSocketRoute } from 'playwright-core';
 import type { Guard } from '../../../src/guard/guard.ts';
 import { WEBSOCKET_METHOD } from '../../../src/guard/override-headers.ts';
@@ -6,17 +6,16 @@ import type { BrowserProxy } from '../browser/browser-proxy.ts';
 import { expectNoServiceWorker, guardOnce, judgeRequests } from '../browser/judge-requests.ts';
 
 export interface GuardContextOptions {
-  /** The proxy that the browser was launched with, see `startBrowserProxy`: without it addresses are not checked. */
+  /** The proxy that the browser was launched with, see `startBrowserProxy`. Without it, addresses are not checked. */
   readonly proxy?: BrowserProxy | undefined;
 }
 
 /**
- * Judges everything that a context's browser requests from now on, also in other contexts: Chromium does not tell them apart before a
- * request is made. WebSockets are judged in the contexts that it is called for. Pages that are open are emptied, because what they
- * request would not be seen.
+ * Begins to judge all requests of a context's browser, including its other contexts: Chromium does not distinguish contexts before a request is
+ * made. WebSockets are judged only in the contexts passed to this function. Open pages are emptied, because their requests would not be seen.
  *
- * @throws Error for another browser than Chromium, one that goes past the proxy, a second guard, or a service worker that is registered
- * already: that browser is never guarded then
+ * @throws Error for a browser other than Chromium, one that bypasses the proxy, a second guard, or a service worker that is already registered.
+ * That browser can then not be guarded.
  */
 export async function guardContext(
   context: BrowserContext,
@@ -29,9 +28,9 @@ export async function guardContext(
   }
   await guardOnce(browser, guard, () => guardBrowser(browser, guard, proxy));
   await context.routeWebSocket(/.*/, (socket) => judgeWebSocket(socket, guard, proxy));
-  // Nothing shows what it opens; pages that miss it take a WebSocket.
+  // Connections of WebSocketStream cannot be observed. Without it, pages use a WebSocket.
   await context.addInitScript('delete globalThis.WebSocketStream');
-  // A page has what was set up before it was loaded.
+  // Routes and init scripts apply only to pages loaded afterwards.
   await emptyPages([context]);
 }
 
@@ -45,7 +44,7 @@ async function guardBrowser(browser: Browser, guard: Guard, proxy: BrowserProxy 
   await Promise.all(contexts.map((one) => expectNoServiceWorker(one, (page) => one.newCDPSession(page))));
 }
 
-/** A WebSocket is judged as a write; only then the page's own connection is made. */
+/** Judges a WebSocket as a write. The page's connection is made only if that is allowed. */
 async function judgeWebSocket(socket: WebSocketRoute, guard: Guard, proxy: BrowserProxy | undefined): Promise<void> {
   const url = socket.url().replace(/^ws/, 'http');
   try {

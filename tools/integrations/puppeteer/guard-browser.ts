@@ -1,6 +1,6 @@
 /**
- * Puts a browser that Puppeteer drives under the guard. Puppeteer cannot hold a WebSocket until it is judged, so there are none: the
- * browser's proxy has a port for them that leads nowhere.
+ * Puts a browser driven by Puppeteer under the guard. Puppeteer cannot hold a WebSocket until it is judged, so WebSockets are blocked: the port
+ * of the browser's proxy for them connects to no host.
  */
 import type { Browser, CDPSession } from 'puppeteer-core';
 import type { Guard } from '../../../src/guard/guard.ts';
@@ -13,11 +13,10 @@ export interface GuardBrowserOptions {
 }
 
 /**
- * Judges everything that a browser requests from now on, in all of its contexts. Pages that are open are emptied, because what they request
- * would not be seen.
+ * Begins to judge all requests of a browser, in all of its contexts. Open pages are emptied, because their requests would not be seen.
  *
- * @throws Error for a browser that was launched without the proxy or is not Chromium driven by CDP, a second guard, or a service worker that
- * is registered already: that browser is never guarded then
+ * @throws Error for a browser that bypasses the proxy or is not Chromium driven by CDP, a second guard, or a service worker that is
+ * already registered. That browser can then not be guarded.
  */
 export async function guardBrowser(browser: Browser, guard: Guard, { proxy }: GuardBrowserOptions): Promise<void> {
   await guardOnce(browser, guard, async () => {
@@ -29,7 +28,7 @@ export async function guardBrowser(browser: Browser, guard: Guard, { proxy }: Gu
   });
 }
 
-/** A session of the browser itself. */
+/** Creates a CDP session of the browser itself. */
 async function sessionOf(browser: Browser): Promise<CDPSession> {
   try {
     return await browser.target().createCDPSession();

@@ -1,43 +1,43 @@
 /**
  * Squid external ACL helper: one line in, one line out. In: `channel URI METHOD` (external_acl_type with `concurrency` and
- * `%URI %METHOD`). Out: `channel OK` for a verdict of allow, `channel ERR` for any other, `channel BH` for a line that cannot
- * be read; Squid treats the last two as no match. The URI is judged as it comes: Squid escapes what would break a line, but
- * not the percent sign, so decoding it would judge another URL than the one that is fetched. See README.md beside this file.
+ * `%URI %METHOD`). Out: `channel OK` for the verdict allow, `channel ERR` for any other, `channel BH` for a line that cannot be
+ * parsed; Squid treats the last two as no match. The URI is judged without decoding: Squid escapes characters that would break a line,
+ * but not the percent sign, so the decoded URI could differ from the one that is fetched. See README.md in this folder.
  */
 import { parseArgs } from 'node:util';
 import { ASK_OPTIONS, askerOf, type HelperDecision, plain } from '../ask-guard.ts';
 import { startHelper } from '../start-helper.ts';
 
-/** Squid's own buffer is smaller; what is longer is no line of Squid's. */
+/** Longest line. Squid's buffer is smaller, so a longer line does not come from Squid. */
 const LINE_MAX_CHARS = 64 * 1024;
 const CHANNEL = /^[0-9]{1,10}$/;
 
-/** What a line asks, and the channel to answer on. */
+/** The request in a line, and the channel to answer on. */
 export interface AclRequest {
   readonly channel: string;
   readonly url: string;
   readonly method: string;
 }
 
-/** Reads a helper line; undefined where it is not one. Squid appends "-" where the acl line has no arguments. */
+/** Parses a helper line; undefined if it is not valid. Squid appends "-" if the acl line has no arguments. */
 export function parseLine(line: string): AclRequest | undefined {
   const [channel, url, method, extra, ...rest] = line.trimEnd().split(' ');
   if (channel === undefined || !CHANNEL.test(channel) || !url || !method) return undefined;
   return rest.length > 0 || (extra !== undefined && extra !== '-') ? undefined : { channel, url, method };
 }
 
-/** The URLs to judge, each of which must be allowed; none for a tunnel that may not be judged by its host alone. */
+/** Returns the URLs to judge, all of which must be allowed. Empty for a tunnel, unless tunnels may be judged by their host alone. */
 export function urlsToJudge({ url, method }: AclRequest, tunnels: string): readonly string[] {
-  // Inside a tunnel neither path nor method can be seen: its host and port speak for all of it.
+  // Paths and methods inside a tunnel are not visible, so it is judged only by its host and port.
   if (method === 'CONNECT') return tunnels === 'judge-host' ? [`https://${url}/`] : [];
-  // Squid escapes a number sign here and sends it plain, where some sites take it for the end of the URL. Which it was nobody can tell.
+  // Squid escapes a number sign here but sends it unescaped, and some sites treat it as the end of the URL. An original `%23` looks the same.
   const sign = url.indexOf('%23');
   return sign === -1 ? [url] : [url, url.slice(0, sign)];
 }
 
 /**
- * The answer line for a decision. Squid keeps the pairs with the request: `message` is `%o` of the error page, `log` is `%ea` of a log
- * line, and `pagegate` is the note that squid.conf lets a request pass by.
+ * Returns the answer line for a decision. Squid stores the pairs with the request: `message` is `%o` of the error page, `log` is `%ea` of a
+ * log line, and `pagegate` is the note by which squid.conf permits a request.
  */
 export function answerLine(channel: string, { allowed, verdict, reason, note }: HelperDecision): string {
   const message = `${verdict} (${reason}): ${note}`;
