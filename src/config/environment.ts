@@ -1,11 +1,11 @@
-/** The environment as a source of settings, and its variables that are not settings. */
+/** Reads settings from environment variables, and lists the variables that are not settings. */
 import { PagegateError } from '../errors.ts';
 import { didYouMean } from '../json/did-you-mean.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { setSetting, type Tree } from './load/setting-tree.ts';
 import { type Setting, settings, typesOfSetting } from './schema.ts';
 
-/** A variable of the environment that is not a setting: who reads it, and for what. */
+/** An environment variable that is not a setting: what reads it, and for what. */
 interface OtherVariable {
   readonly reader: string;
   readonly meaning: string;
@@ -53,7 +53,7 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   },
 };
 
-/** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
+/** Returns the sorted names of `PAGEGATE_…` variables that nothing reads: perhaps misspelled settings. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
   const known = new Set(settings.map((setting) => setting.env));
   return Object.keys(env)
@@ -61,7 +61,7 @@ export function unreadVariables(env: Readonly<Record<string, string | undefined>
     .sort();
 }
 
-/** The settings that the environment gives. @throws PagegateError config_invalid */
+/** Returns the settings in the environment. @throws PagegateError config_invalid */
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
   const tree: Tree = {};
   const known = new Map(settings.map((setting) => [setting.env, setting]));
@@ -83,7 +83,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   return tree;
 }
 
-/** Reads the text of an environment variable as the setting's type wants it. */
+/** Parses the text of an environment variable by the setting's type. Text that does not fit is returned as it is, for the schema to refuse. */
 function parseText(setting: Setting, text: string): unknown {
   const types = typesOfSetting(setting.schema);
   if ((types.includes('null') || setting.schema.enum?.includes(null)) && text === '') return null;
