@@ -1,11 +1,11 @@
-/** The console's own SQLite file: users, sessions, one-time links, events and time series. It holds nothing that a lookup needs. */
+/** The console's SQLite database: users, sessions, one-time links, events and time series. Lookups do not need it. */
 import { chmodSync, closeSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { type Database, Sqlite } from '../../platform/sqlite.ts';
 
-/** `pgCO`, so that this file can be told from any other SQLite file. */
+/** `pgCO`, which distinguishes this file from other SQLite files. */
 const APPLICATION_ID = 0x7067434f;
 const VERSION = 2;
 const BUSY_TIMEOUT_MS = 5_000;
@@ -28,7 +28,7 @@ CREATE TABLE samples (step INTEGER NOT NULL, at INTEGER NOT NULL, data TEXT NOT 
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Version 1 did not keep when a user signed in last; the audit knows it. */
+/** Version 1 did not store the latest sign-in of a user; the events have it. */
 const FROM_VERSION_1 = `
 ALTER TABLE users ADD COLUMN signed_in_at INTEGER;
 UPDATE users SET signed_in_at =
@@ -36,7 +36,7 @@ UPDATE users SET signed_in_at =
 `;
 
 /**
- * Opens the file, and makes it where there is none.
+ * Opens the database; creates it if there is none, and migrates an older one.
  *
  * @throws PagegateError console_unavailable
  */
@@ -44,7 +44,7 @@ export function openConsoleDatabase(file: string): Database {
   let database: Database | undefined;
   try {
     makeFolder(dirname(file), 0o750);
-    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    // No other user of this host may read it. SQLite gives its side files the same mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
     database = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
@@ -75,7 +75,7 @@ function migrate(database: Database, file: string): void {
   database.pragma(`user_version = ${VERSION}`);
 }
 
-/** A failure of SQLite or of the system as `console_unavailable`; anything else passes unchanged. */
+/** Converts an error of SQLite or the system into `console_unavailable`; returns anything else unchanged. */
 function asConsoleError(error: unknown, file: string): unknown {
   if (error instanceof Sqlite.SqliteError) {
     const what = `${file}: ${error.message} (${error.code}).`;
