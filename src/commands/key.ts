@@ -24,7 +24,7 @@ export function registerKey(program: Command): void {
     .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
     .option(
       '--new-ledger-key',
-      'in a fleet that has lost its keys/ledger.key: from now on the key file of this node encrypts the API keys',
+      'in a fleet that has lost its keys/ledger.key: from now on encrypt API keys with the key file of this node',
     )
     .action((name: string, options: LedgerCommandOptions & { overlap: string; newLedgerKey?: boolean }) =>
       withLedger(options, async (ledger) =>

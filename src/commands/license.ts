@@ -29,7 +29,10 @@ export function registerLicense(program: Command): void {
     command.addHelpText('after', `\nExample:\n  $ pagegate ${text}`);
   const trusting = (command: Command): Command =>
     addConfigOptions(command)
-      .option('--trust <name=file...>', 'trust this public key, too, for this command only')
+      .option(
+        '--trust <name=file...>',
+        'public keys to trust besides those of the configuration, for this command only',
+      )
       .option('--json', 'print JSON');
 
   example(

@@ -8,8 +8,7 @@ import type { User } from './store/users.ts';
 import { HttpRefusal, signedOut, tooManyTries } from './web/request.ts';
 
 /** The message for every failed sign-in: it must not reveal why it failed. */
-export const WRONG_CREDENTIALS =
-  'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
+export const WRONG_CREDENTIALS = 'The sign-in failed. Check what you typed; after several failures you have to wait.';
 
 /**
  * Tries to sign in within the limits. A success clears all failures of the name, as it proves the password. Failures of an address may

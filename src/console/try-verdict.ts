@@ -99,13 +99,13 @@ export class Judge {
 
   #policyWith({ allow = [], add }: Pick<LicenseeDocument, 'allow' | 'add'>): Policy {
     const { file, profile } = this.#config.policy;
-    const own: LicenseeDocument = file === null ? { format: 'pagegate-policy/1' } : readDocument(file, 'licensee');
+    const current: LicenseeDocument = file === null ? { format: 'pagegate-policy/1' } : readDocument(file, 'licensee');
     const merged: LicenseeDocument = {
-      ...own,
-      allow: [...(own.allow ?? []), ...allow],
-      add: { ...own.add, hosts: [...(own.add?.hosts ?? []), ...(add?.hosts ?? [])] },
+      ...current,
+      allow: [...(current.allow ?? []), ...allow],
+      add: { ...current.add, hosts: [...(current.add?.hosts ?? []), ...(add?.hosts ?? [])] },
     };
-    // The memory file takes ASCII only, so other characters are escaped.
+    // The file is written as Latin-1 and read as UTF-8, so everything beyond ASCII is escaped.
     const text = JSON.stringify(merged).replaceAll(
       /[^\x20-\x7e]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,

@@ -115,7 +115,7 @@ export class LogCursor {
     return this.#end > 0;
   }
 
-  /** Finds an offset behind all lines up to a time, by binary search. It is exact to {@link FIRST_CHUNK_BYTES}. */
+  /** Finds, by binary search, an offset that follows all lines up to a time. Some later lines may precede it, too. */
   async #seek(file: FileHandle, size: number, to: string): Promise<number> {
     const bytes = this.#buffer.subarray(0, FIRST_CHUNK_BYTES);
     let [low, high] = [0, size];

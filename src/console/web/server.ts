@@ -28,7 +28,7 @@ const SESSION_COOKIE = '__Host-pagegate';
 const FORM_COOKIE = '__Host-pagegate-form';
 const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
-/** A form that is sent again within this time is processed once. Longer than any change takes and than browsers wait. */
+/** A form that is sent again within this time is processed once. Longer than a change takes or a browser waits for it. */
 const SENT_MS = 60_000;
 const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
 /** Maximum number of requests that are handled at a time; further ones are refused with 503. */
