@@ -110,7 +110,7 @@ describe('a refresh in the console', () => {
     const stop = formFields(page.text);
     // As from a page that shows work which ended since.
     await operator.submit('generations/stop', { ...stop, job: String(Number(stop['job']) - 1) });
-    expect((await operator.get('generations')).text).toContain('This work has ended already.');
+    expect((await operator.get('generations')).text).toContain('This work has already ended.');
     expect((await latest())[0]).toBe('running');
     await operator.submit('generations/stop', stop);
     const [state, what, text] = await ended();
@@ -118,7 +118,7 @@ describe('a refresh in the console', () => {
     expect(text).toBe('operator-1 has stopped it.');
     expect(await served()).toBe('2');
     await operator.submit('generations/stop', { job: stop['job']! });
-    expect((await operator.get('generations')).text).toContain('This work has ended already.');
+    expect((await operator.get('generations')).text).toContain('This work has already ended.');
   });
 
   it('takes no drop that was rolled back here', async () => {

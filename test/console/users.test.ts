@@ -285,7 +285,7 @@ it('too many wrong present passwords have to wait, whatever others fail with at 
   const session = { name: 'dana' } as Session;
   const change = (password: string): Promise<string> =>
     withPresentPassword(app, session, { password, address: '' }, () => 'done').catch(({ message }: Error) => message);
-  for (let i = 1; i < most; i++) expect(await change('x')).toMatch(/is another one\. Nothing was changed/);
+  for (let i = 1; i < most; i++) expect(await change('x')).toMatch(/is wrong\. Nothing was changed/);
   expect(await change(PASSWORD)).toBe('done');
   for (let i = 0; i < most; i++) await change('x');
   expect(await change(PASSWORD)).toMatch(/^Too many failures\. Try again in/);

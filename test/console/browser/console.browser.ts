@@ -216,7 +216,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     const setPassword = async (text: string): Promise<void> => {
       await page.goto(at('you'));
       await page.getByLabel('New password').fill(text);
-      await page.getByLabel('Repeat the new password').fill(text);
+      await page.getByLabel('Repeat the password').fill(text);
       await page.getByRole('button', { name: 'Set the password' }).click();
       await page.locator('.notice').waitFor();
     };

@@ -27,7 +27,7 @@ ${form(
   `${base}you/password`,
   csrf,
   html`<input type="hidden" name="name" autocomplete="username" value="${session.name}">${presentField(visit, 'Current password')}<label>New password, ${PASSWORD_MIN_LENGTH} characters or more <input name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
-<label>Repeat the new password <input name="again" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
+<label>Repeat the password <input name="again" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
 <button>Set the password</button>`,
   'stack',
 )}</section>`;
