@@ -7,15 +7,15 @@ import { adviseOnLostOutput, flushOut, guardStreams, writeOut } from './commands
 import { EXIT, PagegateError } from './errors.ts';
 import { PROGRAM_VERSION } from './version.ts';
 
-/** Builds the program; commands load their parts only when they run. With `asJson` it leaves it to its caller to say what is wrong. */
+/** Builds the program. Each command imports its modules only when it runs. With `asJson`, the caller reports usage errors, not commander. */
 export async function createProgram(asJson = false): Promise<Command> {
   const program = new Command('pagegate')
     .description('On-premises egress guardrail for AI agents: look up, judge and meter the pages they want to open.')
     .version(PROGRAM_VERSION)
-    // Commands take these settings over, so they come before them.
+    // Commands inherit these settings when they are added, so the settings come first.
     .configureOutput({
       writeOut,
-      // What is wrong is reported like every other failure.
+      // Usage errors are reported like every other failure.
       outputError: () => {},
       writeErr: (text) => {
         if (!asJson) process.stderr.write(printableLines(text));
@@ -31,7 +31,10 @@ export async function createProgram(asJson = false): Promise<Command> {
   return program;
 }
 
-/** Runs one command line to its end and says on standard error what failed. Returns the exit code of that; a command may have set one of its own. */
+/**
+ * Runs one command line to its end and reports a failure on standard error. Returns the exit code of the failure, else 0: a command
+ * that ran to its end may have set `process.exitCode` itself.
+ */
 export async function runCommandLine(argv: readonly string[]): Promise<number> {
   const asJson = argv.includes('--json');
   try {
@@ -40,7 +43,7 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof CommanderError)) return reportFailure(error, asJson);
     if (error.exitCode !== 0) {
-      // Without a command the help was shown, which says more.
+      // Without a command, commander has printed the help, which says more than the error.
       if (asJson || error.code !== 'commander.help') reportFailure(usageFailure(error), asJson);
       return EXIT.usage;
     }
@@ -56,16 +59,16 @@ export async function runCommandLine(argv: readonly string[]): Promise<number> {
 async function main(argv: readonly string[]): Promise<void> {
   guardStreams();
   const code = await runCommandLine(argv);
-  // Somebody stopped the program: do not wait until a stalled reader has taken the output.
+  // The program was stopped: do not wait for a stalled reader of its output.
   if (code === EXIT.interrupted) process.exit(code);
   if (code !== EXIT.ok) process.exitCode = code;
 }
 
-/** What is wrong with a command line, in the form of every other failure. */
+/** Converts an error of commander, so that usage errors look like every other failure. */
 function usageFailure({ code, message }: CommanderError): PagegateError {
-  // Without a command the help is shown, and the error has no words of its own.
+  // Without a command, commander prints the help, and its error has no message.
   if (code === 'commander.help') return new PagegateError('usage', 'A command is missing.');
-  // A suggestion stands on a line of its own; a failure is one line.
+  // Commander puts a suggestion on its own line, but a failure is one line.
   return new PagegateError('usage', message.replace(/^error: /, '').replace(/\n(?=\(Did you mean [^\n]*\)$)/, ' '));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Every failure a person or a client can meet, in one table: what it is called, which HTTP status and which exit code it has,
- * and what to do about it. `docs/errors.md` is checked against it in both directions.
+ * Every failure that a person or a client can meet, in one table: its code, HTTP status, exit code, and a message that says what to do.
+ * Tests check `docs/errors.md` against it in both directions.
  */
 
 /** Exit codes of the program; stable across versions. */
@@ -21,10 +21,10 @@ export const EXIT = {
 type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 
 interface ErrorEntry {
-  /** HTTP status, for the errors that the endpoint can answer. */
+  /** HTTP status, for the errors with which the endpoint can answer. */
   readonly status?: number;
   readonly exit: ExitCode;
-  /** When it happens, and what to do: one sentence a person can act on. */
+  /** What happened, and what to do: one sentence that a person can act on. */
   readonly message: string;
 }
 
@@ -51,7 +51,7 @@ const PROGRAM = table({
   },
   output_failed: {
     exit: EXIT.environment,
-    message: 'Standard output cannot be written; free space where it goes.',
+    message: 'Standard output cannot be written; if it goes to a file, free space on its disk.',
   },
 });
 
@@ -72,7 +72,7 @@ const INDEXES = table({
   index_missing: {
     exit: EXIT.environment,
     message:
-      'There is no index file at this path; bring a drop with `pagegate refresh DROP`, or build the file with `pagegate build`.',
+      'There is no index file at this path; serve a drop with `pagegate refresh DROP`, or build the file with `pagegate build`.',
   },
   index_unreadable: {
     exit: EXIT.environment,
@@ -89,7 +89,7 @@ const INDEXES = table({
   },
   index_not_recognized: {
     exit: EXIT.bad_input,
-    message: 'The file is not a pagegate index: it does not begin like one.',
+    message: 'The file is not a pagegate index: its first bytes are not those of one; check the path.',
   },
   index_newer_version: {
     exit: EXIT.refused,
@@ -108,7 +108,7 @@ const INDEXES = table({
   index_changed: {
     exit: EXIT.corrupt,
     message:
-      'The index file was written to, or truncated, while it was open; put a whole one in its place by renaming, never by writing into it.',
+      'The index file was written to, or truncated, while it was open; replace an index by renaming a complete file over it, never by writing into it.',
   },
   index_out_of_order: {
     exit: EXIT.unexpected,
@@ -131,9 +131,10 @@ const REQUESTS = table({
   rate_limited: {
     status: 429,
     exit: EXIT.refused,
-    message: 'Too many requests from this address within 60 seconds; wait as Retry-After says, then retry.',
+    message:
+      'Too many requests from this address within 60 seconds; wait for the seconds in the header Retry-After, then retry.',
   },
-  not_found: { status: 404, exit: EXIT.negative, message: 'There is one endpoint here: GET /api/check.' },
+  not_found: { status: 404, exit: EXIT.negative, message: 'The only endpoint is GET /api/check.' },
   method_not_allowed: {
     status: 405,
     exit: EXIT.refused,
@@ -234,7 +235,7 @@ const DROPS = table({
   drop_signature_file: {
     exit: EXIT.bad_input,
     message:
-      'No licensee could read the signature file with the new signature in it; remove manifest.json.sig, or sign without --add to replace it.',
+      'The signature is not added, because no licensee could read the resulting signature file; remove manifest.json.sig, or sign without --add to replace it.',
   },
   drop_unsigned: {
     exit: EXIT.refused,
@@ -243,7 +244,7 @@ const DROPS = table({
   drop_signature_invalid: {
     exit: EXIT.refused,
     message:
-      'No trusted key signed this manifest: it was changed in transit, or comes from somebody else; fetch it again.',
+      'No trusted key signed this manifest: it was changed in transit, or another sender made it; fetch it again.',
   },
   no_trusted_keys: {
     exit: EXIT.environment,
@@ -271,16 +272,16 @@ const DROPS = table({
   drop_no_parts: {
     exit: EXIT.bad_input,
     message:
-      'There is no part to make a manifest of; name the folder that holds the *.ndjson, *.ndjson.gz or *.ndjson.zst files.',
+      'There are no parts to list in a manifest; name the folder that holds the *.ndjson, *.ndjson.gz or *.ndjson.zst files.',
   },
-  drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is not there; fetch it again.' },
+  drop_part_missing: { exit: EXIT.bad_input, message: 'A part that the manifest lists is missing; fetch it again.' },
   drop_part_size: {
     exit: EXIT.bad_input,
-    message: 'The size of a part is not the one in the manifest; it arrived incomplete, fetch it again.',
+    message: 'The size of a part differs from its size in the manifest; the part arrived incomplete, fetch it again.',
   },
   drop_part_checksum: {
     exit: EXIT.bad_input,
-    message: 'A part does not have the checksum that the manifest gives; it was damaged or changed, fetch it again.',
+    message: 'The checksum of a part differs from the manifest; the part was damaged or changed, fetch it again.',
   },
   drop_part_truncated: {
     exit: EXIT.bad_input,
@@ -297,7 +298,8 @@ const DROPS = table({
   },
   drop_part_unsupported: {
     exit: EXIT.refused,
-    message: 'A part is packed in a way that this program does not unpack; ask the vendor to pack it again.',
+    message:
+      'A part is compressed in a way that this program cannot unpack; ask the vendor to compress it in another way.',
   },
   drop_changed: {
     exit: EXIT.refused,
@@ -320,7 +322,7 @@ const DROPS = table({
   drop_empty: {
     exit: EXIT.refused,
     message:
-      'No line of the drop becomes a record, so it is not served; ask the vendor, and see what is left out with `pagegate build DROP --out FILE --rejects FILE`.',
+      'No line of the drop yields a record, so it is not served; list what is rejected with `pagegate build DROP --out FILE --rejects FILE`, and ask the vendor.',
   },
   drop_part_records: {
     exit: EXIT.bad_input,
@@ -428,13 +430,14 @@ const CONFIGURATION = table({
   },
   restart_failed: {
     exit: EXIT.not_replaced,
-    message: 'The new server did not become ready; the running one goes on as before.',
+    message: 'The new server did not become ready; the running one continues as before.',
   },
   restart_needs_stop: {
     exit: EXIT.refused,
-    message: 'The running server cannot hand over and goes on as before; take a backup, stop the server, and start it.',
+    message:
+      'The running server cannot hand over to a new one and continues as before; take a backup, stop the server, and start it.',
   },
-  server_refused: { exit: EXIT.refused, message: 'The running server did not do it.' },
+  server_refused: { exit: EXIT.refused, message: 'The running server did not carry out the command.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
 });
 
@@ -475,28 +478,32 @@ const ACCOUNTS = table({
     exit: EXIT.bad_input,
     message: 'A payment reference has 1 to 128 printable ASCII characters and does not begin with a space.',
   },
-  bad_plan_catalogue: { exit: EXIT.bad_input, message: 'The plan catalog breaks its schema; correct the file.' },
+  bad_plan_catalogue: {
+    exit: EXIT.bad_input,
+    message: 'The plan catalog does not match its schema; correct the file.',
+  },
   bad_plan_limit: { exit: EXIT.bad_input, message: 'The limit does not fit the plan.' },
   key_not_found: { exit: EXIT.negative, message: 'No such API key; see pagegate account show.' },
   key_not_readable: {
     exit: EXIT.refused,
-    message: 'The API key still works but cannot be shown: its encryption key is not here; rotate the key.',
+    message:
+      'The API key still works but cannot be shown, because its encryption key is not on this host; rotate the key.',
   },
   ledger_clock: {
     exit: EXIT.environment,
     message:
-      'The clock is far ahead of the latest moment that the ledger has seen, and a cycle that it opens could not be closed.',
+      'The clock is far ahead of the latest time that the ledger has seen, and a cycle that is opened too early cannot be closed again.',
   },
   bad_ledger_url: {
     exit: EXIT.bad_input,
-    message: 'The address of the ledger in PostgreSQL is not understood; nothing was opened.',
+    message: 'The URL of the ledger in PostgreSQL is not valid; nothing was opened.',
   },
   node_alive: {
     exit: EXIT.refused,
     message: 'The node was alive moments ago; stop it, then retire it.',
   },
   node_not_found: { exit: EXIT.negative, message: 'The fleet has no such node.' },
-  move_refused: { exit: EXIT.refused, message: 'The ledger is not moved; both homes are as they were.' },
+  move_refused: { exit: EXIT.refused, message: 'The ledger was not moved; source and target are unchanged.' },
   fleet_only: { exit: EXIT.refused, message: 'This command is for a fleet: set ledger.url.' },
   not_in_a_fleet: {
     exit: EXIT.refused,
@@ -533,7 +540,7 @@ const ACCOUNTS = table({
     exit: EXIT.refused,
     message: 'A payment with this reference is already recorded; each payment counts once.',
   },
-  restore_refused: { exit: EXIT.refused, message: 'The backup is not restored; the ledger is as it was.' },
+  restore_refused: { exit: EXIT.refused, message: 'The backup was not restored; the ledger is unchanged.' },
   too_many_accounts: { exit: EXIT.refused, message: 'A ledger holds at most 65,535 accounts.' },
   unknown_plan: { exit: EXIT.bad_input, message: 'No plan has this name; see pagegate plan list.' },
 });
@@ -573,7 +580,7 @@ const LICENSES = table({
   bad_license: { exit: EXIT.bad_input, message: 'The license file is not a pagegate license, or it was altered.' },
   key_pair_not_written: {
     exit: EXIT.environment,
-    message: 'The key pair is not written; choose a writable folder, and a name that is not taken.',
+    message: 'The key pair was not written; choose a writable folder, and a name that is not in use.',
   },
   bad_license_key: { exit: EXIT.bad_input, message: 'The file does not hold a usable Ed25519 key in PEM form.' },
   license_missing: { exit: EXIT.refused, message: 'No license is installed; see pagegate license install.' },
@@ -661,13 +668,13 @@ export interface ErrorDetails {
 /** A failure with a stable code. Its message is the table's sentence, followed by what happened here. */
 export class PagegateError extends Error {
   readonly code: ErrorCode;
-  /** What happened in this case: the message without the sentence of the table. */
+  /** What happened in this case: the message without the table's sentence. */
   readonly what: string;
   readonly details: ErrorDetails;
 
   /**
-   * @param what what happened in this case; it follows the sentence of the table.
-   * @param details facts for programs: paths, numbers, the system's own code. Never a secret.
+   * @param what what happened in this case; it follows the table's sentence.
+   * @param details facts for programs: paths, numbers, the error code of the system. Never a secret.
    */
   constructor(code: ErrorCode, what = '', details: ErrorDetails = {}, options?: ErrorOptions) {
     super(what === '' ? ERRORS[code].message : `${ERRORS[code].message} ${what}`, options);
@@ -682,23 +689,23 @@ export class PagegateError extends Error {
   }
 }
 
-/** What an error says; anything else that was thrown, as text. */
+/** Returns the message of an error; anything else that was thrown, as text. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
-/** The disk is full, the user's share of it is, or a file may not grow any more (`ulimit -f`). */
+/** The disk is full, the user's disk quota is used up, or a file has reached its size limit (`ulimit -f`). */
 const NO_SPACE: ReadonlySet<string> = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 export interface SystemFailureOptions {
-  /** What the message calls it; the path unless told otherwise. */
+  /** What the message calls the file; by default its path. */
   readonly name?: string;
-  /** The code if there is no space left, which needs another remedy than other failures. */
+  /** The code if no space is left, which needs a different remedy from other failures. */
   readonly noSpaceCode?: ErrorCode;
 }
 
 /**
- * What a call of the system threw, under a name that a person can look up; anything else passes unchanged.
+ * Converts the error of a system call into a `PagegateError` that a person can look up. Returns anything else unchanged.
  *
- * @param path what was worked on; `details` has it, beside the system's own code (`reason`).
+ * @param path the file that the call worked on; it goes into `details`, with the error code of the system as `reason`.
  */
 export function fromSystem(code: ErrorCode, path: string, error: unknown, options: SystemFailureOptions = {}): unknown {
   if (!(error instanceof Error) || error instanceof PagegateError) return error;

@@ -1,4 +1,4 @@
-/** `pagegate account`: who may look up, on which plan, and what they have used. */
+/** `pagegate account`: accounts, their plans and their usage, and the care of the ledger. */
 import { type Command, Option } from 'commander';
 import { counted, withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
@@ -46,7 +46,7 @@ export function registerAccount(program: Command): void {
       const file = localLedgerFile(config);
       const isNew = config.ledger.url === null && isAbsent(file);
       await withLedger(options, (ledger) => create(ledger, name, options), true);
-      // In a mistyped state directory, too: then this is what tells.
+      // If the state directory is mistyped, this line shows it.
       if (isNew && options.json === undefined) printLine(`ledger   new: ${file}`);
     });
   add(
@@ -56,7 +56,7 @@ export function registerAccount(program: Command): void {
   )
     .requiredOption('--plan <id>', 'a plan of `pagegate plan list`')
     .requiredOption('--reference <text>', "the payment's reference; each counts once")
-    .option('--limit <lookups>', 'lookups a cycle, for the plan custom', parsePositive)
+    .option('--limit <lookups>', 'lookups per cycle, for the plan custom', parsePositive)
     .action((name: string, options: SubscribeOptions) =>
       withLedger(options, (ledger) => subscribe(ledger, name, options)),
     );
@@ -110,7 +110,7 @@ function registerUsage(add: Add): void {
     );
 }
 
-/** The file itself: backup, restore, check, clock. */
+/** Commands for the ledger itself: backup, restore, check, corrections, clock. */
 function registerCare(add: Add): void {
   add(
     'backup <file>',
@@ -128,10 +128,10 @@ function registerCare(add: Add): void {
   });
   add(
     'restore <file>',
-    'put a backup in place; what was used since stays used',
+    'restore a backup; what was used since then stays used',
     'account restore /backup/ledger-1.sqlite',
   )
-    .option('--accept-unknown-usage', 'go on when nothing says what was used since')
+    .option('--accept-unknown-usage', 'restore even if it is unknown what was used since the backup')
     .action((backup: string, options: LedgerCommandOptions & { acceptUnknownUsage?: true }) =>
       restore(backup, options),
     );
@@ -151,12 +151,12 @@ function registerCare(add: Add): void {
   )
     .requiredOption('--note <text>', 'why, for the audit')
     .addOption(
-      new Option('--credit <lookups>', 'lookups to give back in the present cycle, at most those that are used')
+      new Option('--credit <lookups>', 'lookups to give back in the current cycle, at most as many as are used')
         .argParser(parsePositive)
         .conflicts(['used', 'cycle']),
     )
-    .option('--used <lookups>', 'lookups that are used in the cycle', parseWhole)
-    .option('--cycle <number>', 'the cycle to move to; nothing is used in it unless --used says so', parseWhole)
+    .option('--used <lookups>', 'lookups to record as used in the cycle', parseWhole)
+    .option('--cycle <number>', 'the cycle to move to; without --used, nothing is used in it', parseWhole)
     .action((name: string, options: CorrectOptions) => withLedger(options, (ledger) => correct(ledger, name, options)));
   add('accept-clock', 'confirm a clock that is far ahead of the latest moment seen', 'account accept-clock').action(
     (options: LedgerCommandOptions) =>
@@ -164,12 +164,12 @@ function registerCare(add: Add): void {
         await ledger.acceptClock();
         const acceptedAt = new Date().toISOString();
         if (options.json) printJson({ accepted_at: acceptedAt });
-        else printLine(`The ledger goes on at ${acceptedAt}.`);
+        else printLine(`The ledger accepts the clock: ${acceptedAt}.`);
       }),
   );
 }
 
-/** The file that is backed up, restored and checked. @throws PagegateError not_in_a_fleet */
+/** Returns the ledger file to back up, restore or check. @throws PagegateError not_in_a_fleet */
 async function ledgerFileFrom(options: LedgerCommandOptions): Promise<string> {
   if ((await configToWrite(options)).ledger.url !== null) throw new PagegateError('not_in_a_fleet');
   return (await pathsFrom(options)).ledgerFile;

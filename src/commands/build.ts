@@ -1,4 +1,4 @@
-/** `pagegate build`: a drop becomes an index file. */
+/** `pagegate build`: builds an index file from a drop. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { type BuildPlan, REJECTS_SUFFIX } from '../builder/options.ts';
 import { describeProgress, megabytes } from '../builder/progress.ts';
@@ -27,16 +27,16 @@ export function registerBuild(program: Command): void {
     .argument('<drop>', 'folder that holds manifest.json and the parts')
     .requiredOption(
       '-o, --out <file>',
-      'where the index goes; an index that is there is replaced in one step, anything else refused',
+      'where to write the index; replaces an existing index atomically, refuses any other file',
     )
-    .option('--force', 'replace whatever file is at --out, but for those of the drop')
-    .option('--generation <n>', 'number that the index carries', parseGeneration, 1)
+    .option('--force', 'replace any file at --out, except files of the drop')
+    .option('--generation <n>', 'generation number to store in the index', parseGeneration, 1)
     .option('--workers <n>', `threads, ${THREADS} (default: one for each core)`, parseThreads)
-    .option('--temp <folder>', 'folder for temporary files (default: beside the output)')
+    .option('--temp <folder>', 'folder for temporary files (default: that of the output)')
     .option('--vocabulary <scope>', 'page types to keep: core (20) or full (28)', vocabularyScope, 'full')
     .option(
       '--rejects <file>',
-      'where rejected lines, pages and facts go; replaces a report of rejects or an empty file, nothing else (default: FILE.rejects.ndjson)',
+      'where to write rejected lines, pages and facts; replaces only an earlier report or an empty file (default: FILE.rejects.ndjson)',
     )
     .option('--no-rejects', 'only count what is rejected')
     .option('--json', 'print the report as JSON')
@@ -45,7 +45,7 @@ export function registerBuild(program: Command): void {
 }
 
 function vocabularyScope(text: string): string {
-  if (text !== 'core' && text !== 'full') throw new InvalidArgumentError('It is neither core nor full.');
+  if (text !== 'core' && text !== 'full') throw new InvalidArgumentError('It must be core or full.');
   return text;
 }
 
@@ -112,7 +112,7 @@ function describePlan({ records, parts, workers, tempDir, tempBytes }: BuildPlan
 
 function printReport(report: BuildReport): void {
   const { recordCount, sizeBytes, durationMs } = report;
-  const each = recordCount === 0 ? '' : `, ${(sizeBytes / recordCount).toFixed(1)} bytes a record`;
+  const each = recordCount === 0 ? '' : `, ${(sizeBytes / recordCount).toFixed(1)} bytes per record`;
   printLine(`${report.out}: ${counted(recordCount, 'record')}, ${megabytes(sizeBytes)}${each}`);
   printLine(
     `dataset ${report.dataset}, revision ${report.revision} of ${report.created}, generation ${report.generation}; ` +
@@ -138,7 +138,7 @@ function printReport(report: BuildReport): void {
   printLine(`\nverified; ${(durationMs / 1000).toFixed(1)} s, ${threads(report.workers)}, peak memory ${memory}`);
 }
 
-/** Without threads of its own the command works in the one that it has. */
+/** Without worker threads, the main thread does the work. */
 const threads = (workers: number): string => counted(Math.max(1, workers), 'thread');
 
 function printCounts(title: string, counts: Readonly<Record<string, number>>): void {

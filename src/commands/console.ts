@@ -1,4 +1,4 @@
-/** `pagegate console`: who may use the console. The console itself is served by `pagegate serve`. */
+/** `pagegate console`: the users of the console. The console itself is served by `pagegate serve`. */
 import type { Command } from 'commander';
 import type { ConsoleUsers, Invitation, UserRole } from '../console/users.ts';
 import { rfc3339 } from '../times.ts';
@@ -14,7 +14,7 @@ interface RoleFlags extends ConsoleFlags {
   readonly role: string;
 }
 
-/** What is no role is refused with the code of a bad user. */
+/** The role as given. `ConsoleUsers` refuses an unknown one with `bad_console_user`. */
 const roleOf = ({ role }: RoleFlags): UserRole => role as UserRole;
 
 export function registerConsole(program: Command): void {

@@ -1,4 +1,4 @@
-/** `pagegate diff`: what changed between two indexes. */
+/** `pagegate diff`: shows what changed between two indexes. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
@@ -6,7 +6,7 @@ import { EXIT } from '../errors.ts';
 import type { Change } from '../index/compare.ts';
 import { printJson, printLine, withProgress } from './shared/output.ts';
 
-/** Changes that a JSON report lists; the counts are of all. */
+/** Maximum number of changes that a JSON report lists; its counts include all of them. */
 const LISTED_CHANGES = 1000;
 const SIGNS = { added: '+', removed: '-', changed: '~' } as const;
 
@@ -18,7 +18,7 @@ export function registerDiff(program: Command): void {
     .argument('<after>', 'index file')
     .option('--summary', 'print the counts only')
     .option('--json', `print counts and the first ${withCommas(LISTED_CHANGES)} changes as JSON`)
-    .addHelpText('after', '\nExit code 4 when they differ.\n\nExample:\n  $ pagegate diff old.pgx new.pgx --summary')
+    .addHelpText('after', '\nExit code 4 if they differ.\n\nExample:\n  $ pagegate diff old.pgx new.pgx --summary')
     .action(diff);
 }
 

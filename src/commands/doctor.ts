@@ -1,4 +1,4 @@
-/** `pagegate doctor`: looks at everything the program depends on, and says what to do. It changes nothing. */
+/** `pagegate doctor`: checks everything that the program depends on, and advises what to do. It changes nothing. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import type { CheckResult, Status } from '../doctor/check.ts';

@@ -1,10 +1,10 @@
-/** `pagegate drain`: a running server finishes what it has begun and stops. */
+/** `pagegate drain`: the running server finishes its open requests and stops. */
 import type { Command } from 'commander';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine } from './shared/output.ts';
 
 export function registerDrain(program: Command): void {
-  const command = program.command('drain').description('make the running server answer what is open, then stop');
+  const command = program.command('drain').description('make the running server finish its open requests, then stop');
   addConfigOptions(command)
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate drain')
@@ -12,6 +12,6 @@ export function registerDrain(program: Command): void {
       const { askServer } = await import('../server/control-socket.ts');
       const state = await askServer((await pathsFrom(flags)).socket, 'drain');
       if (flags.json === true) printJson({ state });
-      else printLine('The server takes no new connections, answers what is open, and stops.');
+      else printLine('The server takes no new connections, finishes its open requests, and stops.');
     });
 }

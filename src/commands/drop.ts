@@ -1,4 +1,4 @@
-/** `pagegate drop`: the vendor makes the manifest of a drop and signs it; anybody verifies one without building from it. */
+/** `pagegate drop`: makes and signs the manifest of a drop (vendor), or verifies a drop without building from it. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Command, Option } from 'commander';
@@ -31,7 +31,7 @@ interface ManifestFlags {
   readonly json?: true;
 }
 
-/** Longest notice that a manifest may hold is 65,536 characters, which its schema checks. */
+/** Maximum size of the file that is read. The schema of the manifest limits the notice itself to 65,536 characters. */
 const NOTICE_MAX_BYTES = 1 << 20;
 
 export function registerDrop(program: Command): void {
@@ -43,7 +43,7 @@ export function registerDrop(program: Command): void {
     .description('write manifest.json for the *.ndjson, *.ndjson.gz and *.ndjson.zst in a folder')
     .argument('<dir>', 'folder that holds the parts')
     .requiredOption('--dataset <id>', 'which data set: lower-case letters, digits, ., _ and -, at most 64')
-    .option('--revision <n>', 'grows with every drop of the data set', parsePositive, 1)
+    .option('--revision <n>', 'must grow with every drop of the data set', parsePositive, 1)
     .addOption(
       new Option('--page-types <what>', 'partial, or complete: a page type that a domain lacks is known not to exist')
         .choices(['complete', 'partial'])
@@ -86,12 +86,12 @@ async function makeManifestOf(dir: string, options: ManifestFlags): Promise<void
   );
   const file = join(dir, MANIFEST_FILE);
   const records = manifest.files.reduce((sum, part) => sum + part.records, 0);
-  // A signature is over the bytes of the manifest before.
+  // An existing signature is over the bytes of the previous manifest.
   const isSigned = existsSync(join(dir, SIGNATURE_FILE));
   if (options.json) printJson({ file, parts: manifest.files.length, records, stale_signature: isSigned });
   else {
     printLine(`${file}: ${counted(manifest.files.length, 'part')}, ${counted(records, 'record')}.`);
-    if (isSigned) printLine(`${SIGNATURE_FILE} is of the manifest before: sign the drop again.`);
+    if (isSigned) printLine(`${SIGNATURE_FILE} is the signature of the previous manifest: sign the drop again.`);
   }
 }
 
@@ -147,7 +147,7 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   const { readSigningKey, writeSignature } = await import('../drop/sign-drop.ts');
   const key = readSigningKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
-  // What no licensee can take is not signed.
+  // Do not sign what licensees refuse.
   assertFullDrop(checked.manifest);
   const parts = await checkContents(dir, checked);
   const file = writeSignature(dir, checked.manifestBytes, key, options.add === true);

@@ -1,4 +1,4 @@
-/** `pagegate explain`: the verdict for a URL, layer by layer, without a server, a key or a charge. */
+/** `pagegate explain`: shows the verdict for a URL layer by layer, without a server, a key or a charge. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
@@ -29,10 +29,10 @@ export function registerExplain(program: Command): void {
     .option('--method <method>', 'the HTTP method that the agent intends', 'GET')
     .option('--policy <file>', 'your own policy file (else the configured one)')
     .option('--profile <name>', 'the profile: strict, default or open (else the configured one)')
-    .option('--found', 'take the domain for classified, without an index')
+    .option('--found', 'treat the domain as classified, without an index')
     .option(
       '--page-type <type=URL>',
-      'take a page for verified, without an index (repeatable; says --found)',
+      'treat a page as verified, without an index (repeatable; implies --found)',
       (text: string, before: readonly string[] = []) => [...before, text],
     )
     .option('--json', 'print the explanation as JSON')
@@ -71,11 +71,11 @@ async function explainCommand(input: string, flags: ExplainFlags): Promise<void>
   }
 }
 
-/** The evidence that the options state; undefined where they state none. @throws PagegateError usage */
+/** Returns the evidence that the options state; undefined if they state none. @throws PagegateError usage */
 async function statedBy({ found, pageType = [], index }: ExplainFlags, policy: Policy): Promise<Evidence | undefined> {
   if (found === undefined && pageType.length === 0) return undefined;
   if (index !== undefined)
-    throw new PagegateError('usage', '--found and --page-type stand for an index: name one or the other.');
+    throw new PagegateError('usage', '--found and --page-type replace an index: give either them or --index.');
   const { statedEvidence } = await import('../policy/cases.ts');
   const { parseUrl } = await import('../domain/canonical-url.ts');
   const types = new Set(policy.document.page_types.map(({ type }) => type));
@@ -97,21 +97,21 @@ async function statedBy({ found, pageType = [], index }: ExplainFlags, policy: P
   return statedEvidence({ found: true, pages });
 }
 
-/** The index that is named or served; none where none is served yet. */
+/** Opens the named or served index; undefined if no index is named and none is served yet. */
 async function openIndexIfAny(flags: IndexFlags): Promise<Index | undefined> {
   const path = await indexPathFrom(flags);
-  // Only where it is not there: one that cannot be read is a failure, not a domain that nobody has classified.
+  // Only if the file is absent: an unreadable index is a failure and must not look like an unclassified domain.
   if (flags.index === undefined && isAbsent(path)) return undefined;
   const { openIndex } = await import('../index/read.ts');
   return openIndex(path);
 }
 
-/** What is known of a domain, and what an answer of the server says of it. */
+/** What is known about a domain, and what the server would answer about it. */
 interface Known {
   readonly evidence: Evidence;
-  /** The domain whose record answers. */
+  /** The domain whose record the answer is from. */
   readonly domain: string;
-  /** Whether one does. */
+  /** Whether there is such a record. */
   readonly found: boolean;
 }
 
@@ -134,7 +134,7 @@ interface Report extends Known {
   readonly input: string;
   readonly method: string;
   readonly target: Target;
-  /** Whether the evidence is what the options state. */
+  /** Whether the evidence comes from the options. */
   readonly isStated: boolean;
   readonly index: string | null;
   readonly explanation: Explanation;
@@ -195,11 +195,11 @@ function describeUrl(url: CanonicalUrl): string {
 }
 
 function describeRecord({ target, evidence, domain, isStated, index }: Report): string {
-  if (index === null && !isStated) return 'no index is served yet: judged as a domain that nobody has classified';
+  if (index === null && !isStated) return 'no index is served yet: judged as an unclassified domain';
   const pages = [...evidence.pages()].length;
   const categories = evidence.filteringCategories().join(', ');
   const known = evidence.found ? 'found' : evidence.parentFound ? 'not found, a domain above it is' : 'not found';
-  const found = domain === target.key ? known : `found for ${target.key}, which has none of its own`;
+  const found = domain === target.key ? known : `found for ${target.key}, which has no record of its own`;
   return `${isStated ? 'as stated: ' : ''}${found}, ${counted(pages, 'verified page')}${categories === '' ? '' : `, ${categories}`}`;
 }
 

@@ -1,4 +1,4 @@
-/** `pagegate export`: an index as the lines of a drop again. */
+/** `pagegate export`: writes the records of an index as lines of a drop. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { LINE_FEED } from '../bytes/ascii.ts';
@@ -11,7 +11,9 @@ import { writeOutBytes } from './shared/streams.ts';
 const CHUNK_SIZE_BYTES = 1 << 20;
 
 export function registerExport(program: Command): void {
-  addIndexOptions(program.command('export').description('write the records of an index as NDJSON, the form of a drop'))
+  addIndexOptions(
+    program.command('export').description('write the records of an index as NDJSON, the format of a drop'),
+  )
     .argument('[file]', 'index file (else --index, else the one that is served)')
     .addHelpText('after', '\nExample:\n  $ pagegate export index.pgx | zstd > part-0.ndjson.zst')
     .action(exportIndex);
@@ -28,7 +30,7 @@ async function exportIndex(file: string | undefined, options: IndexFlags): Promi
       let size = 0;
       let done = 0;
       const flush = async (): Promise<void> => {
-        // A file takes what it gets at once: without a turn no signal would be heard.
+        // Writes to a file finish without yielding: without a turn of the event loop no signal would be handled.
         await nextTurn();
         signal.throwIfAborted();
         await writeOutBytes(chunk.subarray(0, size), signal);

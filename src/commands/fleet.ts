@@ -1,4 +1,4 @@
-/** `pagegate fleet`: many servers that share one ledger in PostgreSQL. */
+/** `pagegate fleet`: the servers that share one ledger in PostgreSQL. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import type { FleetView } from '../ledger/fleet.ts';
@@ -23,7 +23,10 @@ export function registerFleet(program: Command): void {
     },
   );
   add('retire <node>', 'retire a node for good; what it held stays used', 'fleet retire host-3 --give-back')
-    .option('--give-back', 'you know that it spent no more than it reported: give the rest back to the accounts')
+    .option(
+      '--give-back',
+      'give what it held back to the accounts; only if you know that it spent no more than it reported',
+    )
     .action(async (node: string, options: LedgerCommandOptions & { giveBack?: true }) => {
       const { fleet: settings } = await configFrom(options);
       const { retireNode } = await import('../ledger/fleet.ts');
@@ -78,10 +81,10 @@ function show({ nodes, stranded, learning, history, differs }: FleetView): void 
     ]),
   ]);
   for (const { account, node, lookups } of stranded)
-    printLine(`Stranded on ${node}, which is not heard: ${counted(lookups, 'lookup')} of ${account}.`);
+    printLine(`Stranded on ${node}, which does not report: ${counted(lookups, 'lookup')} of ${account}.`);
   if (differs) printLine('Live nodes serve different data.');
   if (learning)
-    printLine('The database has lost commits: nothing is granted until all nodes have told what they hold.');
+    printLine('The database has lost commits: nothing is granted until all nodes have reported what they hold.');
   else if (history > 0)
     printLine(`The database has lost commits ${counted(history, 'time')}; see \`pagegate account audit\`.`);
 }

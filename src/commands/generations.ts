@@ -1,4 +1,4 @@
-/** `pagegate generations`: what was built and what is served. */
+/** `pagegate generations`: lists the generations that are kept, and which one is served. */
 
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
@@ -42,7 +42,7 @@ async function list(options: ConfigFlags & { readonly json?: true }): Promise<vo
     printJson({ store, generations: rows, litter });
     return;
   }
-  if (rows.length === 0) printLine(`No generation in ${store}; bring the first with "pagegate refresh DROP".`);
+  if (rows.length === 0) printLine(`No generation in ${store}; build the first with "pagegate refresh DROP".`);
   else {
     printTable([
       ['generation', 'state', 'dataset', 'revision', 'signed by', 'built at', 'records', 'bytes'],

@@ -1,4 +1,4 @@
-/** `pagegate inspect`: what an index is and what it looks like inside. */
+/** `pagegate inspect`: shows the origin and the structure of an index. */
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import type { IndexScan } from '../index/read-all.ts';
@@ -12,7 +12,7 @@ const BAR_WIDTH = 40;
 
 export function registerInspect(program: Command): void {
   addIndexOptions(
-    program.command('inspect').description('show what an index is: origin, sections, fill, bytes a record'),
+    program.command('inspect').description('show the origin, sections, fill and bytes per record of an index'),
   )
     .argument('[file]', 'index file (else --index, else the one that is served)')
     .option('--json', 'print as JSON')
@@ -73,8 +73,8 @@ function toJson({ info, sections }: IndexScan, statistics: IndexStatistics): Rea
 
 function print({ info, sections }: IndexScan, statistics: IndexStatistics): void {
   const absence = info.pageTypesComplete
-    ? 'complete (a page type that a record has not is known not to exist)'
-    : 'partial (a page type that a record has not may exist)';
+    ? 'complete (a page type that a record lacks is known not to exist)'
+    : 'partial (a page type that a record lacks may exist)';
   const facts: readonly (readonly [string, string])[] = [
     ['file', `${info.path} (format ${info.formatVersion}, ${withCommas(info.sizeBytes)} bytes)`],
     ['dataset', `${info.dataset}, revision ${info.revision}, created ${info.created}`],
@@ -95,14 +95,14 @@ function print({ info, sections }: IndexScan, statistics: IndexStatistics): void
   printTable([['section', 'offset', 'bytes'], ...rows]);
   printLine();
   printLine(
-    `Bytes a record${statistics.sampledRecords < info.recordCount ? ` (sample of ${withCommas(statistics.sampledRecords)})` : ''}:`,
+    `Bytes per record${statistics.sampledRecords < info.recordCount ? ` (sample of ${withCommas(statistics.sampledRecords)})` : ''}:`,
   );
   const { file, ...parts } = statistics.bytesPerRecord;
   printBars(Object.entries(parts).map(([name, bytes]) => [name, bytes, bytes.toFixed(2)]));
   printLine(`  ${'file'.padEnd(10)} ${file.toFixed(2)}, with ${statistics.pagesPerRecord.toFixed(2)} page URLs`);
   printLine();
   printLine(
-    `Records in a bucket (${withCommas(info.bucketCount)} buckets, ${withCommas(statistics.overflowing)} records overflow):`,
+    `Buckets by number of records (${withCommas(info.bucketCount)} buckets, ${withCommas(statistics.overflowing)} records overflow):`,
   );
   printBars(statistics.bucketsByRecords.map((buckets, count) => [String(count), buckets, withCommas(buckets)]));
 }

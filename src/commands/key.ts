@@ -1,4 +1,4 @@
-/** `pagegate key`: the API keys of an account. A key is printed where it is issued or shown, and nowhere else. */
+/** `pagegate key`: the API keys of an account. A key is printed only when it is issued or shown. */
 import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { IssuedKey } from '../ledger/ledger.ts';
@@ -10,19 +10,22 @@ export function registerKey(program: Command): void {
   const add = ledgerCommands(key);
 
   add('show <account>', 'print the current key (showing it is audited)', 'key show acme')
-    .option('--id <n>', 'another key of the account')
+    .option('--id <n>', 'number of another key of the account')
     .action((name: string, options: LedgerCommandOptions & { id?: string }) =>
       withLedger(options, async (ledger) => {
         print(await ledger.showKey(name, options.id === undefined ? undefined : parseKeyId(options.id)), options);
       }),
     );
-  add('issue <account>', 'issue the first key before there is a plan', 'key issue acme').action(
+  add('issue <account>', 'issue the first key of an account that has no plan yet', 'key issue acme').action(
     (name: string, options: LedgerCommandOptions) =>
       withLedger(options, async (ledger) => print(await ledger.issueKey(name), options)),
   );
   add('rotate <account>', 'issue a new key; the old one stays valid for the overlap', 'key rotate acme --overlap 24h')
     .option('--overlap <duration>', 'for example 90s, 15m, 24h, 7d; at most 30d', '0s')
-    .option('--new-ledger-key', "in a fleet whose keys/ledger.key is lost: from now on this node's seals the API keys")
+    .option(
+      '--new-ledger-key',
+      'in a fleet that has lost its keys/ledger.key: from now on encrypt API keys with the key file of this node',
+    )
     .action((name: string, options: LedgerCommandOptions & { overlap: string; newLedgerKey?: boolean }) =>
       withLedger(options, async (ledger) =>
         print(await ledger.rotateKey(name, parseDuration(options.overlap), options.newLedgerKey), options),

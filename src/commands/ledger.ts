@@ -1,4 +1,4 @@
-/** `pagegate ledger`: where the accounts are kept. */
+/** `pagegate ledger`: moves the accounts between a file of this host and PostgreSQL. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';

@@ -1,4 +1,4 @@
-/** `pagegate license`: issue (vendor side), install, verify and show the license that governs the data. */
+/** `pagegate license`: issues (vendor side), installs, verifies and shows the license for the data. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
@@ -29,7 +29,10 @@ export function registerLicense(program: Command): void {
     command.addHelpText('after', `\nExample:\n  $ pagegate ${text}`);
   const trusting = (command: Command): Command =>
     addConfigOptions(command)
-      .option('--trust <name=file...>', 'a public key beside those of the configuration, for this command only')
+      .option(
+        '--trust <name=file...>',
+        'public keys to trust besides those of the configuration, for this command only',
+      )
       .option('--json', 'print JSON');
 
   example(
@@ -45,10 +48,10 @@ export function registerLicense(program: Command): void {
       .description('sign a license (vendor side) and print it')
       .requiredOption('--key <file>', 'the private key (PEM); - reads standard input')
       .requiredOption('--key-name <name>', 'the name under which licensees trust the key')
-      .requiredOption('--licensee <name>', 'who it is for')
-      .requiredOption('--dataset <name>', 'the dataset it is for')
-      .option('--frozen <sha256...>', 'the manifests delivered, by their SHA-256')
-      .option('--refreshes-until <date>', 'instead of manifests: all drops made up to this day, YYYY-MM-DD')
+      .requiredOption('--licensee <name>', 'whom the license is for')
+      .requiredOption('--dataset <name>', 'the dataset that the license covers')
+      .option('--frozen <sha256...>', 'the covered drops, by the SHA-256 of their manifests')
+      .option('--refreshes-until <date>', 'instead of --frozen: all drops made up to this day, YYYY-MM-DD')
       .option('--id <text>', 'the license id (default: a new UUID)'),
     'license issue --key v.private.pem --key-name v --licensee "Acme" --dataset web --refreshes-until 2027-06-30 > acme.json',
   ).action(issue);
@@ -87,13 +90,13 @@ export function registerLicense(program: Command): void {
   );
 }
 
-/** An installed license that only `--trust` of one command trusts would activate nothing. */
+/** A license that was verified only with `--trust` activates nothing: the server and other commands use the configured keys. */
 function untrustedNote({ signedBy }: License, reason: string): string {
   const setting = `"license": { "trusted_keys": { "${signedBy}": "/path/of/the/public.pem" } }`;
-  return `not trusted by the configuration, so nothing is activated with it yet: put ${setting} into it. (${reason})`;
+  return `the configuration does not trust this license, so nothing is activated with it yet: add ${setting} to the configuration. (${reason})`;
 }
 
-/** What is served goes on under a license that does not cover it, but the next start would serve nothing. */
+/** Returns a warning if the license does not cover the served index: the running server keeps it, but the next start would refuse it. */
 async function uncoveredNote(license: License, indexFile: string): Promise<string | undefined> {
   const { openIndex } = await import('../index/read.ts');
   const { assertEntitled } = await import('../license/license.ts');
@@ -106,18 +109,18 @@ async function uncoveredNote(license: License, indexFile: string): Promise<strin
     }
   } catch (error) {
     if (!(error instanceof PagegateError) || error.code !== 'license_not_entitled') return undefined;
-    return `${error.message} A running server goes on with it, but does not start with it again. Install a license that covers it, or refresh from a drop that this one covers.`;
+    return `${error.message} A running server keeps serving it, but the next start refuses it. Install a license that covers it, or refresh from a drop that this license covers.`;
   }
   return undefined;
 }
 
 interface Settings {
   readonly target: string;
-  /** What is served, or would be. */
+  /** The index file that a server opens. */
   readonly indexFile: string;
   /** The keys of the configuration and of `--trust`. */
   readonly trusted: TrustedKeys;
-  /** The keys of the configuration, which all other commands and the server go by. */
+  /** The keys of the configuration, which the server and all other commands use. */
   readonly configured: TrustedKeys;
 }
 
@@ -131,7 +134,7 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
     if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);
     const [name, key] = [pair.slice(0, at), pair.slice(at + 1)];
     const pem = isPem(key) ? key : readKeyFile(key, 'bad_license_key');
-    // Also one that this command turns out not to need: whoever names a file means it.
+    // Check every key, even if this command does not need it: a wrong file is reported.
     readLicenseKey(pem, 'public', isPem(key) ? name : pair);
     return [name, pem];
   });
@@ -143,7 +146,7 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
 
 async function keygen(options: { readonly out: string }): Promise<void> {
   if (/(?:^|\/)\.{0,2}$/.test(options.out))
-    throw new PagegateError('usage', `--out: expected the beginning of a file's name, got "${options.out}".`);
+    throw new PagegateError('usage', `--out: expected the prefix of a file name, got "${options.out}".`);
   const { rmSync } = await import('node:fs');
   const { writeDurable } = await import('../platform/durable-files.ts');
   const { createLicenseKey } = await import('../license/license.ts');
@@ -155,7 +158,7 @@ async function keygen(options: { readonly out: string }): Promise<void> {
       throw fromSystem('key_pair_not_written', file, cause);
     }
   };
-  // The public one first: no private key is made for a name that is taken.
+  // The public key first: if its name is already in use, no private key is written.
   write(`${options.out}.public.pem`, publicKey, 0o644);
   try {
     write(`${options.out}.private.pem`, privateKey, 0o600);
@@ -182,7 +185,7 @@ async function issue(options: IssueOptions): Promise<void> {
   try {
     process.stdout.write(issueLicense({ ...terms, ...id }, pem, options.keyName, options.key));
   } catch (error) {
-    // No license was read: what does not fit came from the command line.
+    // No license was read here: the invalid value came from the command line.
     if (error instanceof PagegateError && error.code === 'bad_license') throw new PagegateError('usage', error.what);
     throw error;
   }

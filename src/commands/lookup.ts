@@ -1,4 +1,4 @@
-/** `pagegate lookup`: what an index knows, without a server, a key or a charge. */
+/** `pagegate lookup`: looks up domains in an index, without a server, a key or a charge. */
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import { EXIT, PagegateError } from '../errors.ts';
@@ -14,13 +14,13 @@ interface Found {
 }
 
 export function registerLookup(program: Command): void {
-  addIndexOptions(program.command('lookup').description('look domains or URLs up in an index, offline'))
+  addIndexOptions(program.command('lookup').description('look up domains or URLs in an index, offline'))
     .argument('[domains...]', 'domains or URLs')
-    .option('--file <list>', 'look every line of a file up (- reads standard input) and print a line of JSON for each')
+    .option('--file <list>', 'look up every line of a file (- reads standard input), and print a line of JSON for each')
     .option('--json', 'print the records as JSON')
     .addHelpText(
       'after',
-      '\nExit code 4 where one is not found, 3 where one is no domain or URL.\n\nExample:\n  $ pagegate lookup example.com https://www.example.org/login\n  $ pagegate lookup --file list.txt > answers.ndjson',
+      '\nExit code 4 if one is not found, 3 if one is not a domain or URL.\n\nExample:\n  $ pagegate lookup example.com https://www.example.org/login\n  $ pagegate lookup --file list.txt > answers.ndjson',
     )
     .action(lookup);
 }
@@ -32,11 +32,11 @@ interface LookupFlags extends IndexFlags {
 
 async function lookup(inputs: readonly string[], options: LookupFlags): Promise<void> {
   if (options.file !== undefined) {
-    if (inputs.length > 0) throw new PagegateError('usage', 'Either domains or --file, not both.');
+    if (inputs.length > 0) throw new PagegateError('usage', 'Give either domains or --file, not both.');
     await lookUpFile(options.file, options);
     return;
   }
-  if (inputs.length === 0) throw new PagegateError('usage', 'A domain or URL is missing, or --file.');
+  if (inputs.length === 0) throw new PagegateError('usage', 'Give a domain or URL, or --file.');
   const { NO_RECORD, openIndex } = await import('../index/read.ts');
   const { targetFrom } = await import('./shared/target.ts');
   const index = openIndex(await indexPathFrom(options));
@@ -74,7 +74,7 @@ async function lookUpFile(path: string, options: LookupFlags): Promise<void> {
   }
 }
 
-/** The fields and their order as in an answer, without what only a server knows. */
+/** Returns a record with the fields and order of an API answer, without the fields that only a server knows. */
 function toJson(domain: string, record: DomainRecord | undefined): Readonly<Record<string, unknown>> {
   if (record === undefined) return { domain, found: false, page_types: {} };
   return {

@@ -1,4 +1,4 @@
-/** `pagegate plan`: the plan catalog. */
+/** `pagegate plan`: lists the plan catalog. */
 import type { Command } from 'commander';
 import { withCommas } from '../counted.ts';
 import { addConfigOptions, configFrom } from './shared/config-options.ts';
@@ -7,7 +7,7 @@ import { printJson, printTable } from './shared/output.ts';
 
 export function registerPlan(program: Command): void {
   const plan = program.command('plan').description('the plan catalog');
-  addConfigOptions(plan.command('list').description('list all plans with price and lookups in a cycle of 30 days'))
+  addConfigOptions(plan.command('list').description('list all plans with price and lookups per cycle of 30 days'))
     .option('--json', 'print JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate plan list')
     .action(async (options: LedgerCommandOptions) => {

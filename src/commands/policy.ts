@@ -1,4 +1,4 @@
-/** `pagegate policy`: check a policy file, test it, compare two, export it compiled. */
+/** `pagegate policy`: checks a policy file, tests it, compares two, or exports one compiled. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { PagegateError } from '../errors.ts';
@@ -26,8 +26,8 @@ export function registerPolicy(program: Command): void {
     .action(check);
   policy
     .command('test')
-    .description('judge the cases of a file and compare with what they expect')
-    .argument('<cases>', 'JSON file of cases: url, method, what is known, what to expect')
+    .description('judge the cases of a file, and compare the verdicts with those they expect')
+    .argument('<cases>', 'JSON file of cases: URL, method, what is known, the expected verdict')
     .option('--policy <file>', 'your own policy file (else the policy as shipped)')
     .option('--profile <name>', 'the profile: strict, default or open')
     .option('--json', 'print the results as JSON')
@@ -44,7 +44,7 @@ export function registerPolicy(program: Command): void {
     .action(diff);
   policy
     .command('export')
-    .description('print the compiled policy with its revision, for guards that judge on their own')
+    .description('print the compiled policy with its revision, for guards that judge locally')
     .argument('[file]', 'your own policy file (else the policy as shipped)')
     .option('--profile <name>', 'the profile: strict, default or open')
     .addHelpText('after', '\nExample:\n  $ pagegate policy export /etc/pagegate/policy.json > guard-policy.json')

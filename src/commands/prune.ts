@@ -1,4 +1,4 @@
-/** `pagegate prune`: removes old generations and what interrupted runs left behind. */
+/** `pagegate prune`: removes old generations and the leftovers of interrupted runs. */
 import type { Command } from 'commander';
 import { isAbsent } from '../platform/folders.ts';
 import { addConfigOptions, type ConfigFlags, configToWrite } from './shared/config-options.ts';

@@ -1,4 +1,4 @@
-/** `pagegate refresh`: a delivered drop becomes the served generation, or is refused and nothing changes. */
+/** `pagegate refresh`: makes a delivered drop the served generation, or refuses it and changes nothing. */
 import type { Command } from 'commander';
 import { EXIT, PagegateError } from '../errors.ts';
 import { currentUser } from '../platform/user.ts';
@@ -22,9 +22,9 @@ export function registerRefresh(program: Command): void {
   addConfigOptions(program.command('refresh').description('build the next index generation from a drop and serve it'))
     .argument('[drop]', 'the drop: a folder with manifest.json (else refresh.drop of the configuration)')
     .option('--unsigned', 'accept a drop that has no signature')
-    .option('--rollback', 'accept a drop that is older than what is served, or was rolled back here')
-    .option('--other-dataset', 'accept a drop of another dataset than what is served')
-    .option('--rebuild', 'build again what is served already, after an upgrade of the program')
+    .option('--rollback', 'accept a drop that is older than the served one, or that was rolled back here')
+    .option('--other-dataset', 'accept a drop of a different dataset from the served one')
+    .option('--rebuild', 'build the served drop again, for example after an upgrade of the program')
     .option('--keep <n>', 'generations to keep, the served one included (else the configured number)', parsePositive)
     .option('--workers <n>', `threads that build and verify, ${THREADS} (else one for each core)`, parseThreads)
     .option('--json', 'print the report as JSON')

@@ -1,4 +1,4 @@
-/** `pagegate register`: checks the inventory of agents. */
+/** `pagegate register`: checks files of the agent register. */
 import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { EXIT } from '../errors.ts';
@@ -41,7 +41,7 @@ async function validate(files: readonly string[], options: { readonly json?: tru
   if (!report.valid) process.exitCode = EXIT.bad_input;
 }
 
-/** Text of a file as a terminal may show it. */
+/** Returns text of a file that is safe on a terminal: control characters are replaced, long text is truncated. */
 function printable(text: string): string {
   const flat = text.replaceAll(/[\p{Cc}\p{Cf}\u2028\u2029]/gu, '\ufffd');
   return flat.length > 80 ? `${flat.slice(0, 79)}…` : flat;

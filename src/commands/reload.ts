@@ -1,4 +1,4 @@
-/** `pagegate reload`: a running server takes new index, policy and certificate into use. */
+/** `pagegate reload`: the running server loads index, policy and certificate again. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { ReloadReply } from '../server/status.ts';
@@ -20,7 +20,7 @@ async function reload(flags: ConfigFlags & { readonly json?: boolean }): Promise
   const reply = (await askServer((await pathsFrom(flags)).socket, 'reload')) as ReloadReply;
   if (flags.json === true) printJson(reply);
   else {
-    // Why something is refused would make the table too wide; the warnings below say it.
+    // The reason for a refusal would make the table too wide; the warnings below give it.
     const cellOf = (text: string): string => {
       const reason = /^refused: (.*)$/s.exec(text)?.[1];
       return reason !== undefined && reply.warnings.some((warning) => warning.includes(reason)) ? 'refused' : text;
@@ -30,7 +30,7 @@ async function reload(flags: ConfigFlags & { readonly json?: boolean }): Promise
       ...reply.workers.map((one) => [one.worker, cellOf(one.index), cellOf(one.policy), cellOf(one.certificate)]),
     ]);
     for (const { worker, reason } of reply.missing) {
-      printLine(`Worker ${worker} did not do it: it ${reason}. Its replacement begins with the same files.`);
+      printLine(`Worker ${worker} did not reload: it ${reason}. Its replacement starts with the same files.`);
     }
   }
   for (const warning of reply.warnings) warn(sentence(warning));

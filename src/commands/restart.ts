@@ -1,11 +1,11 @@
-/** `pagegate restart`: another server takes over from the running one, without a lost request. */
+/** `pagegate restart`: a new server takes over from the running one without losing a request. */
 import type { Command } from 'commander';
 import { PagegateError } from '../errors.ts';
 import type { RestartReply } from '../server/status.ts';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './shared/config-options.ts';
 import { printJson, printLine } from './shared/output.ts';
 
-/** What a restart may take after the new server is ready, in seconds. */
+/** Maximum duration of a restart after the new server is ready, in seconds. */
 const GRACE_SECONDS = 90;
 
 interface RestartFlags extends ConfigFlags {
@@ -32,6 +32,8 @@ export function registerRestart(program: Command): void {
       const { version, pid } = reply as RestartReply;
       if (flags.json === true) printJson(reply);
       else
-        printLine(`pagegate ${version} (pid ${pid}) serves now; the server before it answers what is open, and ends.`);
+        printLine(
+          `pagegate ${version} (pid ${pid}) serves now; the previous server finishes its open requests, and ends.`,
+        );
     });
 }

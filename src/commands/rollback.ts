@@ -44,7 +44,7 @@ async function run(options: RollbackFlags): Promise<void> {
   }
   const isSame = report.outcome === 'unchanged' || report.previousGeneration === null;
   const before = isSame ? '' : ` (before: generation ${report.previousGeneration})`;
-  const verb = report.outcome === 'unchanged' ? 'Served already is' : 'Served is';
+  const verb = report.outcome === 'unchanged' ? 'Already serving' : 'Now serving';
   printLine(`${verb} generation ${report.generation}, revision ${report.revision}${before}.`);
   printLine(describeNotice(report.notice));
 }

@@ -1,4 +1,4 @@
-/** `pagegate serve`: the server, until it is told to stop. */
+/** `pagegate serve`: runs the server until it is stopped. */
 import type { Command } from 'commander';
 import type { RunningServer, ServerProgram } from '../server/server.ts';
 import { addConfigOptions, type ConfigFlags } from './shared/config-options.ts';
@@ -43,16 +43,16 @@ export function registerServe(program: Command): void {
     .option('--trusted-proxy <cidr>', 'proxy whose X-Forwarded-For counts (repeatable)', list)
     .option('--tls-certificate <file>', 'certificate chain in PEM')
     .option('--tls-key <file>', 'its private key in PEM')
-    .option('--plain-http-anywhere', 'serve without TLS beyond loopback: keys cross the network in clear')
+    .option('--plain-http-anywhere', 'serve without TLS beyond loopback: API keys cross the network unencrypted')
     .option('--profile <strict|default|open>', 'verdict for reads of unclassified destinations')
     .option('--policy <file>', 'your own policy file')
     .option('--decision-log', 'write one line for each verdict')
-    .option('--warm', 'read the whole index into memory first, in huge pages where the kernel has them')
+    .option('--warm', 'read the whole index into memory first, in huge pages if the kernel has them')
     .addHelpText('after', '\nExample:\n  $ pagegate serve --port 8080 --workers auto --burst-exempt 10.1.2.3')
     .action(serve);
 }
 
-/** Nested as in the configuration file; what was not given stays out. */
+/** Returns the settings of the flags, nested as in the configuration file. Flags that are not given are left out. */
 function overrides(flags: ServeFlags): Record<string, unknown> {
   const number = (text: string | undefined): unknown =>
     text !== undefined && /^\d+$/.test(text) ? Number(text) : text;
@@ -70,15 +70,15 @@ function overrides(flags: ServeFlags): Record<string, unknown> {
     policy: { profile: flags.profile, file: flags.policy },
     decision_log: { enabled: flags.decisionLog },
   };
-  const given: Record<string, unknown> = flags.stateDir === undefined ? {} : { state_dir: flags.stateDir };
+  const tree: Record<string, unknown> = flags.stateDir === undefined ? {} : { state_dir: flags.stateDir };
   for (const [section, settings] of Object.entries(sections)) {
     const set = Object.entries(settings).filter(([, value]) => value !== undefined);
-    if (set.length > 0) given[section] = Object.fromEntries(set);
+    if (set.length > 0) tree[section] = Object.fromEntries(set);
   }
-  return given;
+  return tree;
 }
 
-/** How this program was started: by a path that a later version may have taken meanwhile. */
+/** Returns how this program was started. A later version may be installed at that path by now. */
 function thisProgram(): ServerProgram {
   const [, script = '', ...args] = process.argv;
   const command = process.env['PAGEGATE_PROGRAM'];
@@ -87,11 +87,11 @@ function thisProgram(): ServerProgram {
 }
 
 async function serve(flags: ServeFlags): Promise<void> {
-  // A server does not end because the terminal, or the pipe, that it was started on is gone.
+  // A server continues when the terminal or pipe that it was started on is gone.
   tolerateLostOutput();
   let running: RunningServer | undefined;
   let reloads = 0;
-  // From the first moment on: without a listener the signal ends the process.
+  // Listen from the beginning: without a listener the signal ends the process.
   process.on('SIGHUP', () => {
     reloads += 1;
     void running?.reload();
@@ -104,7 +104,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   let isStopping = false;
   const stop = stopAtFirst(() => {
     isStopping = true;
-    // Asked during the start, it stops as soon as it has started.
+    // If the signal comes during the start, the server stops as soon as it has started.
     void running?.stop();
   });
   process.on('SIGINT', stop);
@@ -125,7 +125,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   const { server, config, log, warnings } = started;
   running = server;
   if (isStopping) return server.stop();
-  // Asked during the start, which may have read the files before.
+  // A reload was requested during the start, which may have read the files before that.
   if (reloads > 0) void server.reload();
   const status = await server.status();
   printLine(`pagegate serves ${status.address}/api/check (pid ${process.pid}); Ctrl-C stops it.`);

@@ -1,4 +1,4 @@
-/** `pagegate status`: what a running server serves, and how it is. */
+/** `pagegate status`: shows what the running server serves, and its health. */
 import type { Command } from 'commander';
 import { EXIT } from '../errors.ts';
 import type { ServerStatus } from '../server/status.ts';

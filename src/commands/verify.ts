@@ -1,4 +1,4 @@
-/** `pagegate verify`: reads every byte of an index. */
+/** `pagegate verify`: reads and checks every byte of an index. */
 import type { Command } from 'commander';
 import { counted, withCommas } from '../counted.ts';
 import { EXIT } from '../errors.ts';
@@ -9,13 +9,9 @@ import { parseThreads, THREADS } from './shared/numbers.ts';
 import { printJson, printLine, withProgress } from './shared/output.ts';
 
 export function registerVerify(program: Command): void {
-  addIndexOptions(program.command('verify').description('read every byte of an index and name what is damaged'))
+  addIndexOptions(program.command('verify').description('read every byte of an index and report what is damaged'))
     .argument('[file]', 'index file (else --index, else the one that is served)')
-    .option(
-      '--workers <n>',
-      `threads, ${THREADS} (default: one for each core, fewer where there is little to read)`,
-      parseThreads,
-    )
+    .option('--workers <n>', `threads, ${THREADS} (default: one for each core, fewer for a small index)`, parseThreads)
     .option('--json', 'print the report as JSON')
     .addHelpText('after', '\nExample:\n  $ pagegate verify var/index/current/index.pgx')
     .action(verify);
@@ -42,7 +38,7 @@ async function verify(file: string | undefined, options: VerifyFlags): Promise<v
     for (const { offset, sizeBytes, where, what } of report.damages) {
       printLine(`${path}: bytes ${offset} to ${offset + sizeBytes - 1} (${where}): ${what}`);
     }
-    printLine(`${path}: DAMAGED. Replace it by a fresh copy, or rebuild it from its drop.`);
+    printLine(`${path}: DAMAGED. Replace it with a fresh copy, or rebuild it from its drop.`);
   }
   if (!report.ok) process.exitCode = EXIT.corrupt;
 }

@@ -1,6 +1,6 @@
 /**
- * The configuration: built-in defaults, then the file, then the environment, then the flags of the command; each overrides the
- * one before it, setting by setting. The result is checked against `data/schema/config.schema.json` and never changes afterwards.
+ * The configuration: built-in defaults, then the file, then the environment, then the flags of the command. Each source overrides the
+ * previous one, setting by setting. The result is checked against `data/schema/config.schema.json` and is immutable.
  */
 import { dirname, isAbsolute, resolve } from 'node:path';
 import { PagegateError } from '../errors.ts';
@@ -14,7 +14,7 @@ import { mergeSettings, setSetting, type Tree, valueAt } from './load/setting-tr
 import { settings } from './schema.ts';
 import { isPem } from './trusted-keys.ts';
 
-/** All settings; `docs/configuration.md` says what each means. Paths are absolute. */
+/** All settings; `docs/configuration.md` explains each. Paths are absolute. */
 export interface Config {
   readonly state_dir: string;
   readonly index: {
@@ -87,19 +87,19 @@ export interface Config {
   };
 }
 
-/** Whether a listener of ours at this address would take plain HTTP from other hosts. */
+/** Whether a listener at this address would accept plain HTTP from other hosts. */
 export const isPlainBeyondLoopback = ({ tls }: Config, host: string): boolean =>
   tls.certificate_file === null && !isLoopback(host);
 
-/** Settings to override, nested as in the file. */
+/** Settings that override those of the file and the environment, nested as in the file. */
 export type ConfigOverrides = { readonly [section: string]: unknown };
 
 export interface ConfigSources {
-  /** The configuration file; without it `PAGEGATE_CONFIG` is asked, and without that there is none. */
+  /** The configuration file; by default the one that `PAGEGATE_CONFIG` names, if any. */
   readonly file?: string | undefined;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly flags?: ConfigOverrides;
-  /** Where relative paths start that do not come from a file. */
+  /** The base of relative paths that do not come from a file; by default the working directory. */
   readonly cwd?: string;
 }
 

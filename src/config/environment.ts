@@ -1,11 +1,11 @@
-/** The environment as a source of settings, and its variables that are not settings. */
+/** Reads settings from environment variables, and lists the variables that are not settings. */
 import { PagegateError } from '../errors.ts';
 import { didYouMean } from '../json/did-you-mean.ts';
 import { parseDocument } from '../json/strict-json.ts';
 import { setSetting, type Tree } from './load/setting-tree.ts';
 import { type Setting, settings, typesOfSetting } from './schema.ts';
 
-/** A variable of the environment that is not a setting: who reads it, and for what. */
+/** An environment variable that is not a setting: what reads it, and for what. */
 interface OtherVariable {
   readonly reader: string;
   readonly meaning: string;
@@ -15,37 +15,39 @@ interface OtherVariable {
 export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   PAGEGATE_PROGRAM: {
     reader: '`serve`',
-    meaning: 'The path by which the program was called; a restart starts what it leads to then. The program sets it.',
+    meaning:
+      'The path by which the program was called. A restart starts the program at that path. The program sets it.',
   },
   NODE_COMPILE_CACHE: {
     reader: 'every command',
     meaning:
-      'The folder of compiled code, default `node_modules/.cache/pagegate` beside the program. A start takes a quarter of the time with it. Where the program may not write there, it starts as without.',
+      'The folder of compiled code, default `node_modules/.cache/pagegate` beside the program. With it, a start takes a quarter of the time. If the program may not write there, it starts without it.',
   },
   PAGEGATE_SUCCESSOR: {
     reader: '`serve`',
-    meaning: 'Says that this server follows a running one. The running server sets it at a restart.',
+    meaning: 'Marks this server as the successor of a running one. The running server sets it at a restart.',
   },
-  PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, where `--config` names none.' },
+  PAGEGATE_CONFIG: { reader: 'every command', meaning: 'The configuration file, if `--config` names none.' },
   PAGEGATE_SERVER: {
     reader: '`pagegate-allows.sh`',
     meaning: 'The URL of the server that the shell line asks: `https://127.0.0.1:8443`.',
   },
   PAGEGATE_HEADER: { reader: '`pagegate-allows.sh`', meaning: 'A file with the line `X-API-Key: …`.' },
   PAGEGATE_CA: { reader: '`pagegate-allows.sh`', meaning: 'A certificate authority of your own, in PEM.' },
-  PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; 3 unless set.' },
+  PAGEGATE_SEED: { reader: '`make test`', meaning: 'The seed of the property tests; by default 3.' },
   DIFFERENTIAL_QUESTIONS: {
     reader: '`make differential`',
-    meaning: 'How many generated URLs local verdicts and the server are compared on; a small number in `make test`.',
+    meaning:
+      'The number of generated URLs for which local verdicts are compared with the server; small in `make test`.',
   },
-  CONSOLE_SHOTS: { reader: '`make test-console`', meaning: 'A folder that pictures of the pages are written to.' },
+  CONSOLE_SHOTS: { reader: '`make test-console`', meaning: 'A folder for screenshots of the pages.' },
   PAGEGATE_POSTGRES_BIN: {
     reader: '`make test-fleet`, `make chaos-fleet`, `make demo-fleet`',
-    meaning: 'The folder of the PostgreSQL programs that they start; of Debian’s newest version unless set.',
+    meaning: 'The folder of the PostgreSQL programs that they start; by default those of Debian’s newest version.',
   },
   PAGEGATE_LEDGER_PASSWORD: {
     reader: 'ledger',
-    meaning: 'The password of the user in `ledger.url`, where `ledger.password_file` names no file.',
+    meaning: 'The password of the user in `ledger.url`, if `ledger.password_file` is not set.',
   },
   CREDENTIALS_DIRECTORY: {
     reader: 'ledger',
@@ -53,7 +55,7 @@ export const OTHER_VARIABLES: Readonly<Record<string, OtherVariable>> = {
   },
 };
 
-/** Variables that look like ours and that nothing reads, in the order of their names: perhaps misspelled settings. */
+/** Returns the sorted names of `PAGEGATE_…` variables that nothing reads: perhaps misspelled settings. */
 export function unreadVariables(env: Readonly<Record<string, string | undefined>> = process.env): string[] {
   const known = new Set(settings.map((setting) => setting.env));
   return Object.keys(env)
@@ -61,7 +63,7 @@ export function unreadVariables(env: Readonly<Record<string, string | undefined>
     .sort();
 }
 
-/** The settings that the environment gives. @throws PagegateError config_invalid */
+/** Returns the settings in the environment. @throws PagegateError config_invalid */
 export function readEnvironment(env: Readonly<Record<string, string | undefined>>): Tree {
   const tree: Tree = {};
   const known = new Map(settings.map((setting) => [setting.env, setting]));
@@ -83,7 +85,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   return tree;
 }
 
-/** Reads the text of an environment variable as the setting's type wants it. */
+/** Parses the text of an environment variable by the setting's type. Text that does not fit is returned as it is, for the schema to refuse. */
 function parseText(setting: Setting, text: string): unknown {
   const types = typesOfSetting(setting.schema);
   if ((types.includes('null') || setting.schema.enum?.includes(null)) && text === '') return null;

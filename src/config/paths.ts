@@ -1,20 +1,20 @@
-/** Where things lie in the state directory. */
+/** The layout of the state directory. */
 import { hostname } from 'node:os';
 import { dirname, join } from 'node:path';
 import type { Config } from './config.ts';
 
-/** In the index store: the link to the generation that is served, and the index in a generation's folder. */
+/** Names in the index store: the link to the served generation, and the index file in a generation's folder. */
 export const CURRENT_LINK = 'current';
 export const INDEX_FILE = 'index.pgx';
 
 export interface StatePaths {
-  /** `index/`: the generations and the link `current`. */
+  /** `index/`: the index store with the generations and the link `current`. */
   readonly indexDir: string;
-  /** `index/current`: a link to the generation that is served. */
+  /** `index/current`: a link to the served generation. */
   readonly currentLink: string;
-  /** The index file that a server opens; it goes through the link `current` unless the configuration names a file. */
+  /** The index file that a server opens: by way of the link `current`, unless the configuration names a file. */
   readonly indexFile: string;
-  /** The ledger of this host; of a fleet's node, its copy. */
+  /** The ledger of this host; in a fleet, the node's copy of the ledger. */
   readonly ledgerFile: string;
   readonly ledgerKeyFile: string;
   readonly licenseFile: string;
@@ -26,7 +26,7 @@ export interface StatePaths {
   readonly consoleFile: string;
 }
 
-/** The layout of the state directory, with the places that the configuration moves elsewhere. */
+/** Returns the paths of the state directory. Some settings move a path elsewhere. */
 export function statePaths(config: Config): StatePaths {
   const at = (...names: string[]): string => join(config.state_dir, ...names);
   return {
@@ -43,17 +43,17 @@ export function statePaths(config: Config): StatePaths {
   };
 }
 
-/** The folders of the state directory of which an installation has at least one. */
+/** Returns folders of which every installation has at least one. */
 export function keptFolders(config: Config): string[] {
   const { indexDir, ledgerFile, ledgerKeyFile, licenseFile } = statePaths(config);
   const files = [localLedgerFile(config), ledgerFile, ledgerKeyFile, licenseFile];
   return [indexDir, ...files.map((file) => dirname(file))];
 }
 
-/** The ledger of this host alone, whatever the configuration names. */
+/** Returns the path of the ledger of a single host, even if the configuration names a fleet's database. */
 export const localLedgerFile = (config: Config): string => join(config.state_dir, 'ledger', 'ledger.sqlite');
 
-/** Where accounts are, as the module `ledger` takes it: a file of this host, or a fleet's database with this node's copy. */
+/** Returns the location of the ledger for the module `ledger`: a file of this host, or a fleet's database and the file of this node's copy. */
 export function ledgerLocation(config: Config) {
   const { ledgerFile: file, currentLink } = statePaths(config);
   const { url, password_file, ca_file } = config.ledger;

@@ -1,4 +1,4 @@
-/** The configuration's JSON Schema as this program reads it: which settings there are, of which type, with which defaults. */
+/** The settings with their types and defaults, read from the JSON Schema of the configuration. */
 import { readFileSync } from 'node:fs';
 import { withCommas } from '../counted.ts';
 
@@ -12,7 +12,7 @@ export interface SettingSchema {
   readonly [keyword: string]: unknown;
 }
 
-/** A setting with its place: `server.port`, `PAGEGATE_SERVER_PORT`. */
+/** A setting with its name and its environment variable: `server.port`, `PAGEGATE_SERVER_PORT`. */
 export interface Setting {
   readonly path: readonly string[];
   readonly name: string;
@@ -24,7 +24,7 @@ const SCHEMA_URL = new URL('../../data/schema/config.schema.json', import.meta.u
 
 export const configSchema: SettingSchema = JSON.parse(readFileSync(SCHEMA_URL, 'utf8'));
 
-/** The variable of the environment that sets what is at a path. */
+/** Returns the name of the environment variable for a path. */
 const variableOf = (path: readonly string[]): string => `PAGEGATE_${path.join('_').toUpperCase()}`;
 
 function collect(schema: SettingSchema, path: readonly string[], into: Setting[]): Setting[] {
@@ -40,7 +40,7 @@ function collect(schema: SettingSchema, path: readonly string[], into: Setting[]
 /** Every setting, in the order of the schema. */
 export const settings: readonly Setting[] = collect(configSchema, [], []);
 
-/** Which types a value of this setting may have. */
+/** Returns the types that a value of this setting may have. */
 export function typesOfSetting(schema: SettingSchema): readonly string[] {
   if (typeof schema.type === 'string') return [schema.type];
   if (schema.type !== undefined) return schema.type;
@@ -48,7 +48,7 @@ export function typesOfSetting(schema: SettingSchema): readonly string[] {
   return ['string'];
 }
 
-/** A type with its bounds, in words. */
+/** Describes a type with its bounds, for example `integer, 0 to 65,535`. */
 function typeWithBounds(type: string, schema: Readonly<Record<string, unknown>>): string {
   if (type !== 'integer' && type !== 'number') return type;
   const [from, to] = [schema['minimum'], schema['maximum']].map((bound) =>
@@ -59,9 +59,9 @@ function typeWithBounds(type: string, schema: Readonly<Record<string, unknown>>)
 }
 
 /**
- * The values that a setting takes, in words: types with their bounds, or the texts to choose from.
+ * Describes the values of a setting: types with their bounds, or the texts to choose from.
  *
- * @param mark sets a text to choose off from the words
+ * @param mark formats a text to choose, for example as code
  */
 export function describeValues(schema: SettingSchema, mark = (text: string): string => text): string {
   if (schema.enum !== undefined) return schema.enum.map((value) => mark(String(value))).join(', ');

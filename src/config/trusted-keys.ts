@@ -1,9 +1,9 @@
-/** The public keys that a configuration trusts, read from where it names them. */
+/** Reads the public keys that a configuration trusts. */
 import { LIMITS } from '../limits.ts';
 import { readSmallFile } from '../platform/small-file.ts';
 
 /**
- * PEM texts by name; a value that is no PEM text itself is the path of a file.
+ * Returns PEM texts by name. A value that is not a PEM text itself is the path of a file.
  *
  * @throws PagegateError config_invalid
  */
@@ -11,7 +11,7 @@ export function readTrustedKeys(keys: Readonly<Record<string, string>>): Readonl
   return Object.fromEntries(Object.entries(keys).map(([name, key]) => [name, readTrustedKey(name, key)]));
 }
 
-/** Whether a value is the key itself, and not the path of its file. */
+/** Whether a value is the PEM text of a key, and not the path of its file. */
 export function isPem(value: string): boolean {
   return value.trimStart().startsWith('-----BEGIN');
 }

@@ -1,4 +1,4 @@
-/** The ledger as the console uses it: one connection for looking, and one for each change, under the name of who makes it. */
+/** The console's access to the ledger: one connection for reading, and one for each change, under the name of its actor. */
 import type { Config } from '../config/config.ts';
 import { ledgerLocation, statePaths } from '../config/paths.ts';
 import { PagegateError } from '../errors.ts';
@@ -10,12 +10,12 @@ const READER = 'console';
 
 type ChangeOptions = Partial<Pick<LedgerOptions, 'actingKeyId' | 'expectedState'>> & { readonly create?: boolean };
 
-/** Opens the ledger for pages and for changes. */
+/** Opens the ledger for reading and for changes. */
 export class Accounts {
   readonly #config: Config;
   #reader: Promise<Ledger> | undefined;
 
-  /** @param config names the ledger; nothing is opened yet */
+  /** @param config locates the ledger; nothing is opened yet */
   constructor(config: Config) {
     this.#config = config;
   }
@@ -25,20 +25,20 @@ export class Accounts {
     return loadCatalog(this.#config.state_dir);
   }
 
-  /** Looks at the ledger. @throws PagegateError no_ledger, ledger_unavailable, and what the task throws */
+  /** Reads from the ledger. @throws PagegateError no_ledger, ledger_unavailable, and what the task throws */
   async read<T>(task: (ledger: Ledger) => Promise<T>): Promise<T> {
     this.#reader ??= this.#openReader();
     try {
       return await task(await this.#reader);
     } catch (error) {
-      // The file may have been replaced; the next look opens it again.
+      // The file may have been replaced; the next read opens it again.
       if (error instanceof PagegateError && (error.code === 'ledger_unavailable' || error.code === 'no_ledger'))
         await this.close();
       throw error;
     }
   }
 
-  /** The same; undefined where there is no ledger yet. */
+  /** The same; undefined if there is no ledger yet. */
   async readIfAny<T>(task: (ledger: Ledger) => Promise<T>): Promise<T | undefined> {
     try {
       return await this.read(task);
@@ -52,9 +52,9 @@ export class Accounts {
    * Changes the ledger.
    *
    * @param actor who is named in the audit table
-   * @param by.create makes the ledger where there is none
-   * @param by.actingKeyId the API key that signed in; the change is refused where it is about to end
-   * @param by.expectedState what the form was made for; the change is refused where the account was changed since
+   * @param by.create creates the ledger if there is none
+   * @param by.actingKeyId the API key of the session; the change is refused if this key is about to end
+   * @param by.expectedState the state for which the form was made; the change is refused if the account was changed since
    * @throws PagegateError no_ledger, ledger_unavailable, and what the task throws
    */
   async change<T>(actor: string, task: (ledger: Ledger) => Promise<T>, by: ChangeOptions = {}): Promise<T> {
@@ -72,7 +72,7 @@ export class Accounts {
     await (await reader?.catch(() => undefined))?.close();
   }
 
-  /** One that could not be opened is opened anew with the next look. */
+  /** If opening fails, the next read tries again. */
   #openReader(): Promise<Ledger> {
     const reader = this.#open(READER, {});
     reader.catch(() => {

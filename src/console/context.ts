@@ -1,4 +1,4 @@
-/** What every page of the console works with. */
+/** What the pages of the console share. */
 import type { Config } from '../config/config.ts';
 import type { StatePaths } from '../config/paths.ts';
 import type { Accounts } from './accounts.ts';
@@ -22,17 +22,17 @@ export interface ConsoleContext {
   readonly doctor: DoctorReport;
   readonly decisions: DecisionLogs;
   readonly judge: Judge;
-  /** Proposals of entries: each compiles a whole policy. */
+  /** Queue for proposed policy entries: each compiles a whole policy. */
   readonly proposals: PacedQueue;
-  /** Parts of pages that do not depend on who looks. */
+  /** Cached parts of pages that are the same for all users. */
   readonly kept: ShortCache;
   readonly limits: {
-    /** Failed sign-ins of an address, and of a name. */
+    /** Failed sign-ins by client address, and by name. */
     readonly address: SignInLimiter;
     readonly name: SignInLimiter;
-    /** Failures of a user who is signed in to give the present password: what others fail with at the sign-in does not count here. */
+    /** Wrong current passwords of users who are signed in. Failed sign-ins of others do not count here. */
     readonly present: SignInLimiter;
-    /** What an account does with its keys: each is a line in the audit. */
+    /** Actions of accounts on their own keys: each adds a line to the audit. */
     readonly own: SignInLimiter;
   };
 }

@@ -1,4 +1,4 @@
-/** The program of the console's process. It lives and ends with the primary. */
+/** The program of the console's process. It ends when the primary does. */
 import type { AddressInfo } from 'node:net';
 import { Server as TlsServer } from 'node:tls';
 import type { Config } from '../config/config.ts';
@@ -27,12 +27,12 @@ import { allowedNames } from './web/security.ts';
 import { createWebServer } from './web/server.ts';
 import { SignInLimiter } from './web/sign-in-limiter.ts';
 
-/** What comes first after a start is a page, not a try. */
+/** Index and policy are opened this long after the start, so that the first page is not delayed. */
 const PREPARE_MS = 2_000;
 const SAMPLES_EVERY_MS = 15_000;
 
 function tell(message: FromConsole, sent = (): void => {}): void {
-  // A primary that is gone is noticed by the disconnection.
+  // A primary that is gone is handled by the `disconnect` event.
   if (process.connected) process.send?.(message, undefined, undefined, sent);
 }
 
@@ -107,7 +107,7 @@ async function serve(config: Config, log: Log): Promise<void> {
   setTimeout(() => app.judge.prepare(), PREPARE_MS).unref();
 }
 
-/** Looks for a renewed certificate as often as the server does. */
+/** Checks for a renewed certificate as often as the server does. */
 function followCertificate(
   config: Config,
   log: Log,

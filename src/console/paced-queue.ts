@@ -1,19 +1,19 @@
-/** Work that holds the console's only thread up takes turns, so that pages are answered between. */
+/** Paces work that blocks the console's only thread, so that pages are answered in between. */
 import { PagegateError } from '../errors.ts';
 
-/** Runs one piece of work after the other, and leaves the thread to others for as long after each as it took. */
+/** Runs tasks one after the other. After each, it pauses for as long as the task took. */
 export class PacedQueue {
   readonly #most: number;
   #waiting = 0;
   /** The end of the latest pause. */
   #latest: Promise<void> = Promise.resolve();
 
-  /** @param most pieces that wait or are worked on at a time */
+  /** @param most maximum number of tasks that wait or run at a time */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** @throws PagegateError console_busy when too many wait already, and what the work throws */
+  /** @throws PagegateError console_busy if too many tasks wait already, and what the task throws */
   async take<T>(work: () => T): Promise<T> {
     if (this.#waiting >= this.#most) throw new PagegateError('console_busy');
     this.#waiting += 1;

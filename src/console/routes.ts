@@ -1,4 +1,4 @@
-/** Every page and every action of the console, with who may use it. The tests walk through this list. */
+/** All pages and actions of the console, with the roles that may use them. The tests walk through this list. */
 import { ACCOUNT_ROUTES } from './pages/accounts.ts';
 import { AUDIT_ROUTES } from './pages/audit.ts';
 import { DECISION_ROUTES } from './pages/decisions.ts';

@@ -1,4 +1,4 @@
-/** Values that are kept for a moment, so that many open pages share one computation. */
+/** A cache for short times, so that many open pages share one computation. */
 
 const ENTRIES_MAX = 64;
 
@@ -7,23 +7,23 @@ interface Entry {
   readonly value: unknown;
 }
 
-/** Keeps values by name for as long as their maker says. */
+/** Caches values by name, each for a time that the caller gives. */
 export class ShortCache {
   readonly #entries = new Map<string, Entry>();
   readonly #now: () => number;
 
-  /** @param now milliseconds of a clock that never goes back */
+  /** @param now milliseconds of a monotonic clock */
   constructor(now = () => performance.now()) {
     this.#now = now;
   }
 
   /**
-   * The value of a name, made where there is none that is young enough. A promise that fails is not kept.
+   * Returns the cached value of a name; makes it if there is none or it has expired. A promise that rejects is not cached.
    *
-   * @param name must tell every two values apart
+   * @param name must be different for different values
    */
   get<T>(name: string, forMs: number, make: () => T): T {
-    // What is too old is not kept in memory: it may hold a secret.
+    // Expired values are removed from memory: they may hold a secret.
     for (const [one, { untilMs }] of this.#entries) if (this.#now() >= untilMs) this.#entries.delete(one);
     const known = this.#entries.get(name);
     if (known !== undefined) return known.value as T;

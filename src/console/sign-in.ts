@@ -7,13 +7,12 @@ import type { Session } from './store/sessions.ts';
 import type { User } from './store/users.ts';
 import { HttpRefusal, signedOut, tooManyTries } from './web/request.ts';
 
-/** What somebody who is not signed in may find out: nothing but that it did not work. */
-export const WRONG_CREDENTIALS =
-  'This does not sign anybody in. Check what you typed; after several failures you have to wait.';
+/** The message for every failed sign-in: it must not reveal why it failed. */
+export const WRONG_CREDENTIALS = 'The sign-in failed. Check what you typed; after several failures you have to wait.';
 
 /**
- * Tries to sign in within the limits. Who knows the name's password may have the name's failures forgotten; those of an address are
- * also others' guesses, and a success takes nothing but its own try back.
+ * Tries to sign in within the limits. A success clears all failures of the name, as it proves the password. Failures of an address may
+ * be guesses at other names, so there a success takes back only its own attempt.
  */
 async function limited<T>(
   { limits, store }: ConsoleContext,
@@ -29,7 +28,7 @@ async function limited<T>(
   if (name !== undefined) limits.name.note(name);
   const found = await attempt();
   if (found === undefined) {
-    // What is no user's name may be a password or a key in the wrong field, and viewers read the audit.
+    // An unknown name is not logged: it may be a password or key in the wrong field, and viewers read the audit.
     const user = name === undefined ? undefined : store.users.find(name);
     store.events.note(user?.name ?? '-', 'sign_in.refused', `from ${address}`);
     return undefined;
@@ -45,20 +44,20 @@ function begin(app: ConsoleContext, { name, role }: User, how: string, address: 
   return app.store.sessions.begin({ role, name, keyId: null, address });
 }
 
-/** Signs a user in; returns the session's token, undefined where the password is wrong. @throws HttpRefusal 429 */
+/** Signs a user in; returns the session's token, undefined if the password is wrong. @throws HttpRefusal 429 */
 export async function signInWithPassword(
   app: ConsoleContext,
   name: string,
   password: string,
   address: string,
 ): Promise<string | undefined> {
-  // Cut, so that what somebody typed into the wrong field does not fill the memory.
+  // Truncated, so that long text in the wrong field does not fill the memory.
   return limited(app, address, name.slice(0, 64), () =>
     app.store.users.authenticate(name, password, (user) => begin(app, user, 'password', address)),
   );
 }
 
-/** The same with a one-time link, which no failure of others keeps from signing in: nobody can guess one. @throws HttpRefusal 429 */
+/** The same with a one-time link. A valid link works despite earlier failures, because links cannot be guessed. @throws HttpRefusal 429 */
 export async function signInWithLink(app: ConsoleContext, token: string, address: string): Promise<string | undefined> {
   const session = app.store.users.useLink(token, (user) => begin(app, user, 'link', address));
   return session ?? limited(app, address, undefined, async () => undefined);
@@ -75,7 +74,7 @@ export async function signInWithKey(app: ConsoleContext, key: string, address: s
   return app.store.sessions.begin({ role: 'account', name, keyId, address });
 }
 
-/** Whether a session still opens what it opened: an account's ends with its key. */
+/** Whether a session is still valid: a user's ends with a change of role, an account's with its key. */
 export async function isCurrent(app: ConsoleContext, session: Session): Promise<boolean> {
   if (session.role !== 'account') return app.store.users.find(session.name)?.role === session.role;
   try {
@@ -88,13 +87,13 @@ export async function isCurrent(app: ConsoleContext, session: Session): Promise<
   return false;
 }
 
-/** Who is named in the audit: an account by its name, so that nobody takes it for a user of that name. */
+/** Returns the name for the audit. An account has a prefix, to distinguish it from a user of the same name. */
 export const sessionActor = ({ role, name }: Session): string => (role === 'account' ? `account:${name}` : name);
 
 /**
- * Lets a user who is signed in go on who gives the present password once more; one who has none goes on without.
+ * Makes a change only if a user who is signed in gives their current password again. A user without a password needs none.
  *
- * @param change is run where the password is unchanged; undefined of it says that the session has ended meanwhile
+ * @param change runs in the transaction that checks the password; it returns undefined if the session has ended meanwhile
  * @throws HttpRefusal 401, 403, 429, PagegateError console_busy, and what the change throws
  */
 export async function withPresentPassword<T>(
@@ -118,7 +117,7 @@ export async function withPresentPassword<T>(
   });
   if (found === undefined) {
     store.events.note(name, 'user.password_refused', `from ${by.address}`);
-    throw new HttpRefusal(403, 'The present password is another one. Nothing was changed.');
+    throw new HttpRefusal(403, 'The current password is wrong. Nothing was changed.');
   }
   return found.done;
 }

@@ -1,6 +1,6 @@
 /**
- * Starts the console beside a running server, in a process of its own that the primary watches: one that dies or hangs is started again,
- * and no lookup notices.
+ * Starts the console of a running server in a separate process. The primary watches this process: if it dies or hangs, it is started
+ * again, without any effect on lookups.
  */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -16,12 +16,12 @@ import type { RunningServer } from '../server/server.ts';
 import type { FromConsole, LoggedWarning, PrimaryAnswers, PrimaryQuestion, ToConsole } from './process/messages.ts';
 import { Sampler } from './process/metrics-sampler.ts';
 
-/** It may be slow, as when it compiles a policy on a busy host; nobody but its readers waits for it. */
+/** Longer than for workers: the console may be slow, for example when it compiles a policy on a busy host, and no lookup waits for it. */
 const TIMEOUT_MS = 3 * LIMITS.hangTimeoutMs.value;
 const RESTART_FIRST_MS = 200;
 const RESTART_MAX_MS = 30_000;
 const STOP_MS = 2_000;
-/** Lookups come first where both want the processor. */
+/** By how much the nice value is raised: lookups have priority over the console. */
 const LOWER_BY = 5;
 
 /** Keeps the latest warnings of a log for the console. */
@@ -29,7 +29,7 @@ export class WarningLog {
   readonly warnings: LoggedWarning[] = [];
   readonly log: Log;
 
-  /** @param log gets every line */
+  /** @param log receives every line */
   constructor(log: Log) {
     this.log = (event, fields) => {
       if (LOG_EVENTS[event].level !== 'info') {
@@ -41,7 +41,7 @@ export class WarningLog {
   }
 }
 
-/** @throws PagegateError plain_http_refused where the console would serve plain HTTP beyond loopback */
+/** @throws PagegateError plain_http_refused if the console would serve plain HTTP beyond loopback */
 export function checkConsole(config: Config): void {
   const { enabled, host } = config.console;
   if (!enabled || !isPlainBeyondLoopback(config, host)) return;
@@ -53,13 +53,13 @@ export interface ConsoleParts {
   readonly server: Pick<RunningServer, 'status' | 'snapshot' | 'metrics'>;
   readonly log: Log;
   readonly warnings: readonly LoggedWarning[];
-  /** How long it may send no heartbeat before it is killed and started again, in milliseconds; 30,000 unless told otherwise. */
+  /** Time without a heartbeat after which the console is killed and started again, in milliseconds; by default 30,000. */
   readonly timeoutMs?: number;
 }
 
 /** The console's process, as the primary sees it. */
 export class ConsoleProcess {
-  /** Resolves with the address when it first listens. */
+  /** Resolves with the address when the console first listens. */
   readonly listening: Promise<string>;
   readonly #parts: ConsoleParts;
   readonly #sampler: Sampler;
@@ -80,7 +80,7 @@ export class ConsoleProcess {
     this.#start();
   }
 
-  /** Undefined between two lives. */
+  /** Undefined while no console runs, for example before it is started again. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -170,6 +170,6 @@ export class ConsoleProcess {
 }
 
 function send(child: ChildProcess, message: ToConsole): void {
-  // One that is gone is noticed by its end.
+  // A console that is gone is handled by its `exit` event.
   if (child.connected) child.send(message, () => {});
 }

@@ -1,4 +1,4 @@
-/** Judges a URL as the server would, without a server, a key or a charge: for trying a URL, and for trying a change of the policy. */
+/** Judges a URL as the server would, without a server, a key or a charge: to try a URL or a change of the policy. */
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
 import { errorCodeOf, parseTarget, remedyFor, type Target } from '../domain/target.ts';
@@ -15,11 +15,11 @@ import type { DomainRecord } from '../record/types.ts';
 import { fileIdentity } from '../server/data-loader.ts';
 import { RecordEvidence } from '../server/record-evidence.ts';
 
-/** What an entry of a licensee's policy would do. */
+/** A proposed entry for the licensee's policy, and its effect. */
 export interface Proposal {
-  /** The entry as it stands in a policy file. */
+  /** The entry in the form of a policy file. */
   readonly text: string;
-  /** The verdict with it; undefined where the policy with it is not valid. */
+  /** The verdict with the entry; undefined if the policy with it is not valid. */
   readonly verdict: Verdict | undefined;
   readonly problem: string | undefined;
 }
@@ -27,34 +27,34 @@ export interface Proposal {
 export interface TriedVerdict {
   readonly target: Target;
   readonly method: string;
-  /** Where the index is, and which generation; undefined where none is served. */
+  /** The generation of the served index; undefined if none is served. */
   readonly generation: number | undefined;
   readonly evidence: Evidence;
-  /** The domain whose record answers. */
+  /** The domain whose record the answer is from. */
   readonly domain: string;
   readonly record: DomainRecord | undefined;
   readonly explanation: Explanation;
   readonly policy: Policy;
 }
 
-/** Judges with the index that is served and the policy that is configured, opened again when they change. */
+/** Judges with the served index and the configured policy. Opens them again when they change. */
 export class Judge {
   readonly #config: Config;
   #index: { readonly identity: string; readonly index: Index | undefined } | undefined;
   #policy: { readonly identity: string; readonly policy: Policy } | undefined;
 
-  /** @param config names index and policy; nothing is opened yet */
+  /** @param config locates index and policy; nothing is opened yet */
   constructor(config: Config) {
     this.#config = config;
   }
 
-  /** Opens index and policy ahead of the first question. Whatever is wrong with them is told then. */
+  /** Opens index and policy before the first request, which reports any error. */
   prepare(): void {
     try {
       this.#currentIndex();
       this.#currentPolicy();
     } catch {
-      // The first question says it.
+      // The first request reports it.
     }
   }
 
@@ -69,15 +69,15 @@ export class Judge {
     if (!HTTP_TOKEN.test(method)) throw new PagegateError('bad_method');
     const index = this.#currentIndex();
     const policy = this.#currentPolicy();
-    const own = index && new RecordEvidence(index, target, this.#config.index.subdomains);
-    const evidence = own ?? NO_EVIDENCE;
-    const record = own === undefined || own.handle === NO_RECORD ? undefined : index?.decode(own.handle);
+    const found = index && new RecordEvidence(index, target, this.#config.index.subdomains);
+    const evidence = found ?? NO_EVIDENCE;
+    const record = found === undefined || found.handle === NO_RECORD ? undefined : index?.decode(found.handle);
     const explanation = explain(policy, { url: target.url, method }, evidence);
-    const domain = own?.domain ?? target.key;
+    const domain = found?.domain ?? target.key;
     return { target, method, generation: index?.info.generation, evidence, domain, record, explanation, policy };
   }
 
-  /** What an entry would change: one that allows what is denied or flagged, or one that denies what is allowed. */
+  /** Proposes an entry that allows what is denied or flagged, or one that denies what is allowed, and judges with it. */
   propose({ target, method, explanation, evidence }: TriedVerdict): Proposal {
     const { host, path } = target.url;
     const isAllowed = explanation.verdict.verdict === 'allow';
@@ -99,13 +99,13 @@ export class Judge {
 
   #policyWith({ allow = [], add }: Pick<LicenseeDocument, 'allow' | 'add'>): Policy {
     const { file, profile } = this.#config.policy;
-    const own: LicenseeDocument = file === null ? { format: 'pagegate-policy/1' } : readDocument(file, 'licensee');
+    const current: LicenseeDocument = file === null ? { format: 'pagegate-policy/1' } : readDocument(file, 'licensee');
     const merged: LicenseeDocument = {
-      ...own,
-      allow: [...(own.allow ?? []), ...allow],
-      add: { ...own.add, hosts: [...(own.add?.hosts ?? []), ...(add?.hosts ?? [])] },
+      ...current,
+      allow: [...(current.allow ?? []), ...allow],
+      add: { ...current.add, hosts: [...(current.add?.hosts ?? []), ...(add?.hosts ?? [])] },
     };
-    // The file is written byte by byte: other characters as escapes.
+    // The file is written as Latin-1 and read as UTF-8, so everything beyond ASCII is escaped.
     const text = JSON.stringify(merged).replaceAll(
       /[^\x20-\x7e]/g,
       (one) => `\\u${one.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -118,7 +118,7 @@ export class Judge {
     }
   }
 
-  /** The index that is served; opened again when it was replaced. */
+  /** Returns the served index; opens it again if it was replaced. */
   #currentIndex(): Index | undefined {
     const path = statePaths(this.#config).indexFile;
     const identity = fileIdentity(path);

@@ -1,4 +1,4 @@
-/** All checks of everything that the program depends on. They change nothing. */
+/** Runs all checks of what the program depends on. They change nothing. */
 
 import { readFileSync, type Stats, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -11,9 +11,9 @@ import { STATE_CHECKS } from './installation-checks.ts';
 
 /**
  * Runs all checks for a configuration that could be read. Root runs them with the rights of the owner of the state directory: the
- * server is that user, and what root may read says nothing about it.
+ * server runs as that user, and what root may read means nothing for it.
  *
- * @param readAgain the configuration, read with those rights
+ * @param readAgain reads the configuration again, with those rights
  */
 export async function examineAsServer(config: Config, readAgain: () => Promise<Config>): Promise<CheckResult[]> {
   const owner = otherOwner(config.state_dir);
@@ -31,7 +31,7 @@ export async function examineAsServer(config: Config, readAgain: () => Promise<C
   }
 }
 
-/** Takes the rights of a user, or says why root looks with its own. */
+/** Takes the rights of a user and returns a function that gives them back; or returns a finding why root keeps its own. */
 function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
   let giveBack: () => void;
   try {
@@ -41,7 +41,7 @@ function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
     return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');
   }
   try {
-    // The checks load their own parts of the program.
+    // The checks import further modules, so the user must be able to read the program.
     readFileSync(import.meta.filename);
     return giveBack;
   } catch {
@@ -63,12 +63,12 @@ function otherOwner(stateDir: string): Stats | undefined {
     const stats = statSync(stateDir);
     return stats.uid === 0 ? undefined : stats;
   } catch {
-    // That it is not there is told by the checks.
+    // The checks report that it is missing.
     return undefined;
   }
 }
 
-/** Runs all checks for a configuration that could be read; `how` is told beside it. */
+/** Runs all checks for a configuration that could be read; `how` is appended to the finding about it. */
 export async function examine(config: Config, how = ''): Promise<CheckResult[]> {
   const configuration: CheckResult[] = [
     { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}${how}` },

@@ -1,4 +1,4 @@
-/** Checks of the database that a fleet shares, and of this node in it. */
+/** Checks the database that a fleet shares, and this node's part in it. */
 import type { Config } from '../config/config.ts';
 import { ledgerLocation } from '../config/paths.ts';
 import { counted } from '../counted.ts';
@@ -18,7 +18,7 @@ async function checkFleet(config: Config): Promise<readonly CheckOutcome[]> {
   }
 }
 
-/** What there is to say of a fleet's database, and of this node in it. */
+/** Returns the findings about a fleet's database and about this node. */
 export function judgeFleet(found: FleetDatabase): CheckOutcome[] {
   return [...examineTables(found), ...examineReplication(found)];
 }

@@ -1,4 +1,4 @@
-/** Checks of the host: what the program needs before it has any data. */
+/** Checks what the program needs from the host before it has any data. */
 import { readFileSync, statfsSync, statSync } from 'node:fs';
 import { availableParallelism, totalmem } from 'node:os';
 import { dirname } from 'node:path';
@@ -7,12 +7,12 @@ import { counted } from '../counted.ts';
 import { type Check, type CheckOutcome, ok, problem, skipped, warning } from './check.ts';
 
 const NODE_MAJOR = 24;
-/** Files that are open beside the connections: index, ledger, log, sockets, standard streams. */
+/** Open files besides the connections: index, ledger, log, sockets, standard streams. */
 const FILES_BESIDE_CONNECTIONS = 128;
 const GIB = 2 ** 30;
 const MIB = 2 ** 20;
 const SMALL_MEMORY_BYTES = 512 * 2 ** 20;
-/** Nothing of this program was written before. */
+/** The program did not exist before this date, so an earlier clock is wrong. */
 const CLOCK_EARLIEST_MS = Date.UTC(2026, 0, 1);
 
 function checkPlatform(): CheckOutcome {
@@ -80,7 +80,7 @@ function memoryLimit(): number {
       const value = Number(readFileSync(path, 'utf8'));
       if (value > 0 && value < totalmem()) return value;
     } catch {
-      // There is no such control group; the next place is asked.
+      // There is no such control group: try the next path.
     }
   }
   return totalmem();
@@ -108,17 +108,17 @@ function checkClock(): CheckOutcome {
 /** A ledger's write-ahead log grows by a few megabytes between two checkpoints. */
 const LEDGER_NEEDS_BYTES = 8 * MIB;
 
-/** A generation, a ledger with its side files, and what a running server makes. */
+/** Files of a generation, of a ledger with its side files, and of a running server. */
 const FILES_NEEDED = 32;
 
-/** Magic numbers of file systems that forget at a reboot. */
-const FORGETFUL: ReadonlyMap<number, string> = new Map([
+/** Magic numbers of file systems that lose their contents, for example at a reboot. */
+const VOLATILE_FILE_SYSTEMS: ReadonlyMap<number, string> = new Map([
   [0x01021994, 'tmpfs'],
   [0x858458f6, 'ramfs'],
   [0x794c7630, 'an overlay of a container'],
 ]);
 
-/** The nearest folder that is there already. */
+/** Returns the nearest parent folder that exists. */
 function existingParent(path: string): string {
   let at = path;
   while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at);
@@ -133,7 +133,7 @@ async function checkFileSystems(config: Config): Promise<CheckOutcome[]> {
   refuseNetworkFileSystem(ledgerDir);
   const { type, bavail, bsize, files, ffree } = statfsSync(ledgerDir);
   const findings: CheckOutcome[] = [];
-  const kind = FORGETFUL.get(type >>> 0);
+  const kind = VOLATILE_FILE_SYSTEMS.get(type >>> 0);
   if (kind !== undefined)
     findings.push(
       warning(`the ledger is on ${kind}`, 'Its charges are gone with it; put state_dir on a disk or a volume.'),
@@ -142,7 +142,7 @@ async function checkFileSystems(config: Config): Promise<CheckOutcome[]> {
     const found = `the disk of ${ledgerDir} is full: ${Math.floor((bavail * bsize) / MIB)} MiB are free`;
     findings.push(problem(found, 'Free some: without it the ledger cannot be written, and every lookup is 503.'));
   }
-  // Some file systems make inodes as they are needed, and count none.
+  // Some file systems create inodes on demand and report a total of 0.
   if (files > 0 && ffree < FILES_NEEDED) {
     const found = `the disk of ${ledgerDir} can hold ${counted(ffree, 'more file')}: its inodes are used up`;
     findings.push(

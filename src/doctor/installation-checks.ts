@@ -1,4 +1,4 @@
-/** Checks of what the program keeps: index, license, keys, policy, plans, ledger; and of the running server. */
+/** Checks what the program keeps (index, license, keys, policy, plans, ledger), and the running server. */
 import { existsSync, readdirSync, statfsSync, statSync } from 'node:fs';
 import type { Config } from '../config/config.ts';
 import { statePaths } from '../config/paths.ts';
@@ -26,7 +26,7 @@ async function servedIndex(config: Config): Promise<IndexInfo | undefined> {
   }
 }
 
-/** The same for checks of something else: that it cannot be opened is told by the check of the index. */
+/** The same for other checks; undefined if it cannot be opened, which the check of the index reports. */
 const openableIndex = (config: Config) => servedIndex(config).catch(() => undefined);
 
 async function checkIndex(config: Config): Promise<CheckOutcome> {
@@ -66,10 +66,10 @@ async function checkUnicode(config: Config): Promise<CheckOutcome> {
   return warning(found, 'A few international names may not be found: pagegate refresh DROP --rebuild');
 }
 
-/** Free space that the next build will ask for, in bytes, if the next drop is like the served one. */
+/** Estimates the free space that the next build needs, in bytes, if the next drop is like the served one. */
 function buildNeeds(served: GenerationReport | undefined): number {
   const { tempEstimateBytes, tempUsedBytes } = (served?.build ?? {}) as Readonly<Record<string, unknown>>;
-  // The builder asks for its temporary files and for about the same again for the index, before and while it works.
+  // Before and during a build, the builder requires space for its temporary files and about the same again for the index.
   return 2 * Math.max(0, ...[tempEstimateBytes, tempUsedBytes].filter((bytes) => typeof bytes === 'number'));
 }
 
@@ -136,7 +136,7 @@ async function checkDropKeys(config: Config): Promise<CheckOutcome> {
   return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
 }
 
-/** A timer that looks into a folder that is not there never says that no drop comes. */
+/** Checks the folder for drops: a timer that looks into a missing folder never reports that no drop comes. */
 function checkDrop({ refresh: { drop } }: Config): CheckOutcome {
   if (drop === null) return skipped('refresh.drop is not set: each refresh is told its drop');
   try {
@@ -171,7 +171,7 @@ async function checkLedger(config: Config): Promise<CheckOutcome> {
   const { accounts, movedTo, damage, clock, counters } = found;
   if (movedTo !== null) return problem(`${ledgerFile} was moved to ${movedTo}`, 'Set ledger.url.');
   if (damage !== undefined) return problem(`quick_check: ${damage}`, 'Restore a backup: see docs/operations.md.');
-  // A fleet goes by its database's clock.
+  // A fleet uses the clock of its database.
   if (clock !== undefined && !isCopy) return problem(counted(accounts, 'account'), clock);
   if (counters?.isInMemory === false)
     return warning(
@@ -182,24 +182,24 @@ async function checkLedger(config: Config): Promise<CheckOutcome> {
   return (await unreadableKeys(config, found)) ?? ok(`${counted(accounts, 'account')}, intact`);
 }
 
-/** Keys that open lookups, and that nobody can be shown again. */
+/** Finds API keys that work for lookups but cannot be shown again, because their encryption key is missing. */
 async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Promise<CheckOutcome | undefined> {
   const { ledgerKeyFile } = statePaths(config);
   const { findKeyVault } = await import('../ledger/check.ts');
   const vault = findKeyVault(ledgerKeyFile);
-  const others = [...keysSealedBy].filter(([id]) => id !== vault?.id);
-  if (others.length === 0) return undefined;
-  const keys = others.reduce((sum, [, count]) => sum + count, 0);
+  const foreign = [...keysSealedBy].filter(([id]) => id !== vault?.id);
+  if (foreign.length === 0) return undefined;
+  const keys = foreign.reduce((sum, [, count]) => sum + count, 0);
   const here = vault === undefined ? `there is no ${ledgerKeyFile}` : `${ledgerKeyFile} is ${vault.id}`;
   const mend = config.ledger.url === null ? 'put that file back' : 'copy the file of another node';
   return warning(
-    `${counted(keys, 'key')} sealed by ${others.map(([id]) => id).join(', ')}; ${here}`,
+    `${counted(keys, 'key')} sealed by ${foreign.map(([id]) => id).join(', ')}; ${here}`,
     `They open lookups, but nobody can be shown them: ${mend}, or rotate the keys. ` +
       'All is well where only the server gets it, as a credential of systemd.',
   );
 }
 
-/** What the running server says of itself: it may be unable to serve where every file is as it should be. */
+/** Asks the running server for its status: it may be unable to serve even if every file is in order. */
 async function checkServer(config: Config): Promise<CheckOutcome> {
   const { askServer } = await import('../server/control-socket.ts');
   const { socket } = statePaths(config);

@@ -1,4 +1,4 @@
-/** Checks of how the server is reached: addresses and ports, certificate, private key. */
+/** Checks how the server is reached: addresses and ports, certificate, private key. */
 import type { X509Certificate } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
@@ -16,11 +16,11 @@ const enabledListeners = (config: Config) =>
     .map((name) => ({ name, enabled: true, ...config[name] }))
     .filter(({ enabled }) => enabled);
 
-/** Listeners that want one port of one address. */
+/** Finds listeners with the same port on the same address. */
 function checkPorts(config: Config): CheckOutcome[] {
   const listeners = enabledListeners(config).filter(({ port }) => port !== 0);
-  const overlap = (host: string, other: string): boolean =>
-    host === other || ALL_ADDRESSES.has(host) || ALL_ADDRESSES.has(other);
+  const overlap = (left: string, right: string): boolean =>
+    left === right || ALL_ADDRESSES.has(left) || ALL_ADDRESSES.has(right);
   return listeners.flatMap(({ name, host, port }, at) =>
     listeners
       .slice(at + 1)
@@ -29,7 +29,7 @@ function checkPorts(config: Config): CheckOutcome[] {
   );
 }
 
-/** Addresses that this host does not have: often those of the host that the configuration came from. */
+/** Finds addresses that this host does not have: often they belong to the host from which the configuration was copied. */
 async function checkAddresses(config: Config): Promise<CheckOutcome[]> {
   const advice =
     'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
@@ -42,8 +42,8 @@ async function checkAddresses(config: Config): Promise<CheckOutcome[]> {
 }
 
 /**
- * Whether a socket can have an address: the kernel knows more of them than interfaces list (routes of the kind `local`, links without a
- * carrier, `ip_nonlocal_bind`). It is tried with UDP, which nobody could connect to, and on any port.
+ * Whether a socket can be bound to an address. The kernel accepts more addresses than the interfaces list (routes of type `local`, links
+ * without a carrier, `ip_nonlocal_bind`). The trial uses UDP, to which no client can connect, and any free port.
  */
 function canBind(address: string): Promise<boolean> {
   const socket = createSocket(isIPv6(address) ? 'udp6' : 'udp4');
@@ -53,7 +53,7 @@ function canBind(address: string): Promise<boolean> {
   }).finally(() => socket.close());
 }
 
-/** What `serve` would say of its addresses before it starts. */
+/** Checks the listeners as `serve` does before it starts. */
 async function checkListeners(config: Config): Promise<CheckOutcome[]> {
   const { server, admin, console } = config;
   const findings = [...checkPorts(config), ...(await checkAddresses(config))];

@@ -1,4 +1,4 @@
-/** Who may change or read what the program keeps. Whoever can write a folder can replace every file in it. */
+/** Checks who may change or read what the program keeps. Whoever can write to a folder can replace every file in it. */
 import { realpathSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Config } from '../config/config.ts';
@@ -9,20 +9,20 @@ const GROUP_WRITE = 0o020;
 const OTHERS_WRITE = 0o002;
 const STICKY = 0o1000;
 
-/** One path, and what nobody but its owner (and group) may do with it. */
+/** A path, and what only its owner (and group) may do with it. */
 interface Guarded {
   readonly path: string;
-  /** Bits of the mode that must not be there. */
+  /** Mode bits that must not be set. */
   readonly forbidden: number;
-  /** What somebody could do who had them. */
+  /** What others could do if they are set. */
   readonly risk: string;
-  /** What takes them away. */
+  /** The argument of `chmod` that clears them. */
   readonly bits: string;
-  /** Whether another user than root or the server's may own it: what administrators lay down elsewhere. */
+  /** Whether a user other than root and the server's may own it: files that administrators place elsewhere. */
   readonly isForeign?: boolean;
 }
 
-/** The mode as `chmod` takes it. */
+/** Returns the mode in the octal form of `chmod`. */
 function modeOf(stats: Stats): string {
   return (stats.mode & 0o7777).toString(8).padStart(4, '0');
 }
@@ -43,7 +43,7 @@ const unwritable = (path: string, what: string): Guarded => ({
 
 const foreign = (path: string, what: string): Guarded => ({ ...unwritable(path, what), isForeign: true });
 
-/** Where a path leads; undefined where nothing is there, or this process may not look. */
+/** Resolves a path; undefined if nothing is there, or if this process may not look. */
 function realPathOf(path: string): string | undefined {
   try {
     return realpathSync(path);
@@ -52,7 +52,7 @@ function realPathOf(path: string): string | undefined {
   }
 }
 
-/** All that decides what is served, to whom and how it is judged; a path that is not there is passed over. */
+/** Returns all paths that determine what is served, to whom, and how it is judged. Missing ones are skipped later. */
 function guardedPaths(config: Config): Guarded[] {
   const { indexDir, indexFile, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir } = statePaths(config);
   const real = realPathOf(indexFile) ?? indexFile;
@@ -93,7 +93,7 @@ function judge(
   return findings;
 }
 
-/** Folders above the state directory: whoever may rename in them may put another one in its place. */
+/** Checks the folders above the state directory: whoever may rename in them can replace it. */
 function judgeParents(stateDir: string): CheckOutcome[] {
   const findings: CheckOutcome[] = [];
   for (let at = dirname(stateDir); ; at = dirname(at)) {
@@ -106,7 +106,7 @@ function judgeParents(stateDir: string): CheckOutcome[] {
   }
 }
 
-/** What commands that root ran left in a state directory of the server's user: the server cannot change it, or not even read it. */
+/** Finds files of root in a state directory of the server's user. Commands that ran as root left them; the server cannot change or even read them. */
 function judgeRootFiles(config: Config, owner: number): CheckOutcome[] {
   if (owner === 0) return [];
   const { consoleFile, logDir } = statePaths(config);
@@ -118,7 +118,7 @@ function judgeRootFiles(config: Config, owner: number): CheckOutcome[] {
   return [problem(found, advice)];
 }
 
-/** What lies behind a folder that may not be entered is not known; that folder is. */
+/** Whether root owns a path. False below a folder that this process may not enter; that folder itself is reported. */
 function isOfRoot(path: string): boolean {
   try {
     return statSync(path).uid === 0;
@@ -127,12 +127,12 @@ function isOfRoot(path: string): boolean {
   }
 }
 
-function sameFolder(one: string, other: string): boolean {
-  const real = realPathOf(one);
-  return real !== undefined && real === realPathOf(other);
+function sameFolder(left: string, right: string): boolean {
+  const real = realPathOf(left);
+  return real !== undefined && real === realPathOf(right);
 }
 
-/** Why nothing can be kept in the state directory; undefined where it can. */
+/** Returns why the state directory cannot be used; undefined if it can. */
 async function unusable(stateDir: string, stats: Stats): Promise<CheckOutcome | undefined> {
   if (!stats.isDirectory()) return problem(`${stateDir} is not a folder`, 'Correct state_dir, or move the file away.');
   const { folderAccessError } = await import('../platform/libc.ts');
@@ -147,7 +147,7 @@ async function unusable(stateDir: string, stats: Stats): Promise<CheckOutcome | 
   return problem(found, 'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below see less.');
 }
 
-/** What lies where the program makes a folder. */
+/** Finds files in places where the program creates a folder. */
 function judgeKinds(config: Config): CheckOutcome[] {
   const { indexDir, ledgerFile, ledgerKeyFile, licenseFile, runDir, logDir, consoleFile } = statePaths(config);
   const holders = [ledgerFile, ledgerKeyFile, licenseFile, consoleFile].map((file) => dirname(file));
@@ -172,7 +172,7 @@ async function checkPermissions(config: Config): Promise<CheckOutcome | readonly
   }
   const useless = await unusable(state_dir, stats);
   if (useless !== undefined) return useless;
-  // Root checks on behalf of the server's user, the owner of the state directory.
+  // If this is root, it checks on behalf of the server's user, the owner of the state directory.
   const user = process.geteuid?.() ?? 0;
   const owners = new Set([0, user === 0 ? stats.uid : user]);
   const { ledgerKeyFile, ledgerFile } = statePaths(config);

@@ -30,7 +30,9 @@ describe('license install', () => {
     const installed = await run('install', 'acme.json', '--trust', 'v-2026=v.pem');
     expect(installed.status).toBe(0);
     expect(installed.stdout).toContain('Installed as');
-    expect(installed.stderr).toMatch(/^Warning: not trusted by the configuration.*"trusted_keys": \{ "v-2026": /);
+    expect(installed.stderr).toMatch(
+      /^Warning: the configuration does not trust this license.*"trusted_keys": \{ "v-2026": /,
+    );
     expect((await run('show')).stderr).toContain('license_untrusted');
     const json = await run('install', 'acme.json', '--trust', 'v-2026=v.pem', '--json');
     expect(JSON.parse(json.stdout)).toMatchObject({ signed_by: 'v-2026' });
@@ -85,7 +87,7 @@ describe('license install', () => {
     rmSync(index);
     expect(status).toBe(0);
     if (expected === '') expect(stderr).toBe('');
-    else expect(stderr).toMatch(new RegExp(`^Warning: .*${expected}.* does not start with it again`));
+    else expect(stderr).toMatch(new RegExp(`^Warning: .*${expected}.* but the next start refuses it`));
   });
 });
 

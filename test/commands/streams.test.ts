@@ -183,9 +183,9 @@ describe('a command line that is not understood, with --json', () => {
     [
       'a generation beyond all',
       ['build', 'x', '--out', 'y', '--generation', '1000000000', '--json'],
-      'At most 999999999 is possible.',
+      'It must be at most 999999999.',
     ],
-    ['too many threads', ['refresh', 'x', '--workers', '257', '--json'], 'At most 256 are possible.'],
+    ['too many threads', ['refresh', 'x', '--workers', '257', '--json'], 'It must be at most 256.'],
     ['an argument that is missing', ['diff', '--json'], "missing required argument 'before'"],
   ])('%s: one JSON object, exit code 2', (_name, words, message) => {
     const { status, stdout, stderr } = run(...words);

@@ -66,7 +66,7 @@ it('an account is found, however it is written', async () =>
 
 it('an account and a rule are whole names, and a page that finds nothing says so', async () => {
   const { text } = await viewer.get('decisions?rule=log');
-  expect(text).toContain('No decision fits. An account and a rule are found by their whole names.');
+  expect(text).toContain('No decision matches. Accounts and rules are found only by their full names.');
 });
 
 it('a time is taken as pages and files write it', async () => {

@@ -36,5 +36,5 @@ it('the page of an account shows the keys that are valid and the latest that hav
   const { text } = await operator.get('accounts/calm');
   expect([...text.matchAll(/mark bad">revoked/g)]).toHaveLength(50);
   expect(text).toContain('Revoke</a>');
-  expect(text).toContain('10 keys more that ended before');
+  expect(text).toContain('10 keys that ended earlier');
 });

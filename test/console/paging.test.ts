@@ -50,7 +50,7 @@ describe('users', () => {
     expect([named(table(first)).length, nextOn(second)]).toEqual([PAGE, undefined]);
     expect([...named(table(first)), ...named(table(second))]).toEqual(all);
     expect(named(table((await operator.get('users?q=U99')).text))).toEqual(['u99']);
-    expect((await operator.get('users?q=nobody')).text).toContain('No user has this in the name');
+    expect((await operator.get('users?q=nobody')).text).toContain('No user name contains this');
   });
 });
 
@@ -73,7 +73,7 @@ describe('accounts', () => {
     expect(namesOn((await viewer.get('accounts?q=X_1')).text)).toEqual(['x_1']);
     expect(namesOn((await viewer.get('accounts?q=a20')).text)).toEqual(['a20', 'a200']);
     for (const q of ['%25', '!', '__'])
-      expect((await viewer.get(`accounts?q=${q}`)).text).toContain('No account has this in its name');
+      expect((await viewer.get(`accounts?q=${q}`)).text).toContain('No account name contains this');
   });
 
   it('stand in the file of usage, one after the other', async () => {

@@ -55,7 +55,7 @@ async function start(visitor = operator): Promise<string> {
 describe('a refresh in the console', () => {
   it('is not offered where no drop lies in the folder, or none that would be taken', async () => {
     const none = await operator.get('generations/refresh');
-    expect(none.text).toContain('no drop that a refresh would take');
+    expect(none.text).toContain('no drop that a refresh would accept');
     drops.drop('delivered', { revision: 2, key: null });
     const unsigned = await operator.get('generations/refresh');
     expect(unsigned.text).toContain('manifest.json.sig');
@@ -69,7 +69,7 @@ describe('a refresh in the console', () => {
   it('says what would be served, builds it, serves it, and stands in the audit under who started it', async () => {
     deliver(2);
     const page = await operator.get('generations/refresh');
-    expect(page.text).toMatch(/Revision<\/dt><dd>2<.*by vendor.*2 in 1 part, .*Served now is generation 1/s);
+    expect(page.text).toMatch(/Revision<\/dt><dd>2<.*by vendor.*2 in 1 part, .*Generation 1 is served now/s);
     expect(await start()).toContain('test revision 2 is being built');
     // Whoever pressed the button may be gone: others see it.
     const viewer = await console.signIn('viewer');
@@ -110,7 +110,7 @@ describe('a refresh in the console', () => {
     const stop = formFields(page.text);
     // As from a page that shows work which ended since.
     await operator.submit('generations/stop', { ...stop, job: String(Number(stop['job']) - 1) });
-    expect((await operator.get('generations')).text).toContain('This work has ended already.');
+    expect((await operator.get('generations')).text).toContain('This work has already ended.');
     expect((await latest())[0]).toBe('running');
     await operator.submit('generations/stop', stop);
     const [state, what, text] = await ended();
@@ -118,7 +118,7 @@ describe('a refresh in the console', () => {
     expect(text).toBe('operator-1 has stopped it.');
     expect(await served()).toBe('2');
     await operator.submit('generations/stop', { job: stop['job']! });
-    expect((await operator.get('generations')).text).toContain('This work has ended already.');
+    expect((await operator.get('generations')).text).toContain('This work has already ended.');
   });
 
   it('takes no drop that was rolled back here', async () => {

@@ -187,7 +187,9 @@ it('does not read a broken plan catalog where no plan is chosen', async () => {
   try {
     const operator = await visitors.operator();
     expect((await operator.get('accounts/rival/rotate-key')).status).toBe(200);
-    expect((await operator.get('accounts/rival/subscribe')).text).toContain('The plan catalog breaks its schema');
+    expect((await operator.get('accounts/rival/subscribe')).text).toContain(
+      'The plan catalog does not match its schema',
+    );
     await operator.submit('accounts/rival/rotate-key', { overlap: '0' });
     expect((await operator.get('accounts/rival')).text).toMatch(/Key \d+ of rival is issued/);
   } finally {

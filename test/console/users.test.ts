@@ -64,7 +64,7 @@ describe('the list', () => {
     const { text } = await operator.get('users');
     const rows = text.split('<tr>').filter((row) => row.includes(`users/${name}"`));
     expect(rows).toHaveLength(2);
-    expect(rows[0]).toMatch(/viewer.*no, links alone.*<time.*<td class="number">1<\/td>/s);
+    expect(rows[0]).toMatch(/viewer.*no, links only.*<time.*<td class="number">1<\/td>/s);
     expect(rows[1]).toMatch(/<time.*<time.*127\.0\.0\.1.*End/s);
     expect(rows[1]).toContain(`aria-label="End the session of ${name} from 127.0.0.1"`);
     expect(text).toMatch(/accounts\/pro">pro<\/a> <span class="role">account, key \d+</);
@@ -130,7 +130,7 @@ describe('a new user', () => {
 describe('an act', () => {
   const act = async (name: string, action: string, fields = {}): Promise<string> => {
     const page = await operator.get(`users/${name}/${action}`);
-    expect([page.status, page.text.includes('Leave it as it is')]).toEqual([200, true]);
+    expect([page.status, page.text.includes('>Cancel</a>')]).toEqual([200, true]);
     return said(operator, await operator.submit(`users/${name}/${action}`, fields));
   };
 
@@ -254,7 +254,7 @@ describe('an operator who has a password', () => {
     expect((await owner.get(`users/${target}/${action}`)).text).toContain('name="present"');
     const reply = await owner.submit(`users/${target}/${action}`, { present: 'another password' });
     expect(reply.headers.get('location')).toBe(`/users/${target}/${action}`);
-    expect(await said(owner, reply)).toContain('The present password is another one. Nothing was changed.');
+    expect(await said(owner, reply)).toContain('The current password is wrong. Nothing was changed.');
     expect(JSON.stringify(state())).toBe(before);
   });
 
@@ -285,7 +285,7 @@ it('too many wrong present passwords have to wait, whatever others fail with at 
   const session = { name: 'dana' } as Session;
   const change = (password: string): Promise<string> =>
     withPresentPassword(app, session, { password, address: '' }, () => 'done').catch(({ message }: Error) => message);
-  for (let i = 1; i < most; i++) expect(await change('x')).toMatch(/is another one\. Nothing was changed/);
+  for (let i = 1; i < most; i++) expect(await change('x')).toMatch(/is wrong\. Nothing was changed/);
   expect(await change(PASSWORD)).toBe('done');
   for (let i = 0; i < most; i++) await change('x');
   expect(await change(PASSWORD)).toMatch(/^Too many failures\. Try again in/);

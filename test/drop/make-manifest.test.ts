@@ -38,7 +38,7 @@ describe('a manifest', () => {
       mkdirSync(drop);
       await expect(makeManifest(drop, FACTS)).rejects.toMatchObject({
         code: 'drop_no_parts',
-        message: expect.stringMatching(/^There is no part .*drop has none\.$/),
+        message: expect.stringMatching(/^There are no parts .*drop has none\.$/),
       });
       writeFileSync(join(drop, 'a.ndjson'), '{"domain":"a.example"}\n');
       const bad = { ...FACTS, dataset: 'Bad Name', created: 'now' };
@@ -58,7 +58,7 @@ describe('a manifest', () => {
       });
       await expect(makeManifest(join(folder, 'nothing'), FACTS)).rejects.toMatchObject({
         code: 'drop_no_parts',
-        message: expect.stringMatching(/^There is no part .*nothing: ENOENT/),
+        message: expect.stringMatching(/^There are no parts .*nothing: ENOENT/),
       });
       expect(existsSync(join(drop, 'manifest.json'))).toBe(false);
     }));

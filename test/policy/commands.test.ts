@@ -128,7 +128,7 @@ describe('pagegate explain', () => {
     [['--page-type', 'entry=https://example.org/'], 'the type one of: login,'],
     [['--page-type', 'login'], 'expected <type>=<URL>'],
     [['--page-type', 'login=/enter'], 'is not a URL with its scheme'],
-    [['--found', '--index', '/tmp/none.pgx'], 'name one or the other'],
+    [['--found', '--index', '/tmp/none.pgx'], 'give either them or --index'],
   ])('does not take %j', async (words, expected) => {
     expect(await run('explain', 'https://example.org/', ...words)).toMatchObject({
       code: 2,

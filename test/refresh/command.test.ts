@@ -356,8 +356,8 @@ test('what was left out of a build, and whether what was rolled back is still ke
     expect(await text('refresh', drop)).toContain(
       `Left out of it: 200 rejects (page_off_domain 200); see ${join(own.store, 'generations/2/rejects.ndjson')}.\n`,
     );
-    expect(await text('rollback')).toContain('Served is generation 1, revision 1 (before: generation 2).');
-    expect(await text('rollback', '--to', '1')).toContain('Served already is generation 1, revision 1.');
+    expect(await text('rollback')).toContain('Now serving generation 1, revision 1 (before: generation 2).');
+    expect(await text('rollback', '--to', '1')).toContain('Already serving generation 1, revision 1.');
     expect(await text('refresh', drop)).toContain('pagegate rollback --to 2, or pagegate refresh DROP --rollback.');
     await text('prune', '--keep', '1');
     const again = await text('refresh', drop);

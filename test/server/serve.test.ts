@@ -267,7 +267,7 @@ describe('pagegate serve', () => {
     expect([status.status, status.stdout]).toEqual([4, expect.stringMatching(/no answer/)]);
     expect([reload.status, reload.stdout]).toEqual([
       6,
-      expect.stringMatching(/Worker 0 did not do it: it did not answer for \d+ s and was killed/),
+      expect.stringMatching(/Worker 0 did not reload: it did not answer for \d+ s and was killed/),
     ]);
     await expect.poll(workerPids).toEqual([expect.any(Number), pids[1]]);
     expect(isAlive(hanging!)).toBe(false);

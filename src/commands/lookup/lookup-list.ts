@@ -1,4 +1,4 @@
-/** A list of domains and URLs, looked up line by line at the speed of the index: NDJSON out, in a bounded amount of memory. */
+/** Looks up a list of domains and URLs line by line at the speed of the index. Writes NDJSON; memory stays bounded. */
 import { createReadStream } from 'node:fs';
 import { addAbortSignal } from 'node:stream';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -8,34 +8,35 @@ import { type LineSink, LineSplitter } from '../../drop/line-splitter.ts';
 import { fromSystem } from '../../errors.ts';
 import { type Index, NO_RECORD } from '../../index/read.ts';
 
-/** Read at once, and looked up between two looks at what is waiting to be written. */
+/** Size of one read. */
 const READ_SIZE_BYTES = 1 << 16;
+/** Input that is looked up between two checks of how much output is buffered. */
 const SLICE_SIZE_BYTES = 1 << 12;
-/** Written at once. */
+/** Buffered output above this size is written. */
 const WRITE_SIZE_BYTES = 1 << 20;
-/** Everything of a line of output that is neither the input nor the answer. */
+/** Maximum size of a line of output without the input and the answer. */
 const FRAME_MAX_BYTES = 256;
 
-/** What came of a list. */
+/** Number of lines by result. */
 export interface ListCounts {
   readonly found: number;
   readonly notFound: number;
-  /** Lines that are no domain or URL. */
+  /** Lines that are not a domain or URL. */
   readonly bad: number;
 }
 
-/** Where the list comes from and the answers go. */
+/** The source of the list and the destination of the answers. */
 export interface ListStreams {
   /** A file, or `-` for standard input. */
   readonly path: string;
   readonly write: (bytes: Uint8Array) => Promise<void>;
-  /** Told the number of lines so far. */
+  /** Called with the number of lines so far. */
   readonly onProgress: (lines: number) => void;
   readonly signal: AbortSignal;
 }
 
 /**
- * Looks every line up that is not blank, and writes a line for each, in their order.
+ * Looks up every line that is not blank, and writes one line for each, in the same order.
  *
  * @throws PagegateError list_unreadable
  * @throws PagegateError record_corrupt at the first damaged record; index_changed
@@ -45,7 +46,7 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
   const answers = new AnswerLines(index);
   const lines = new LineSplitter(answers);
   const flush = async (): Promise<void> => {
-    // A file takes what it gets at once: without a turn no signal would be heard.
+    // Writes to a file finish without yielding: without a turn of the event loop no signal would be handled.
     await nextTurn();
     signal.throwIfAborted();
     requireUnchanged(index);
@@ -54,12 +55,12 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
   };
   for await (const chunk of chunksOf(path, signal)) {
     for (let at = 0; at < chunk.length; at += SLICE_SIZE_BYTES) {
-      // Time may have passed since the last look, waiting for the list or for the reader of the answers.
+      // Since the last check, time may have passed waiting for the list or for the reader of the answers.
       requireUnchanged(index);
       lines.push(chunk.subarray(at, at + SLICE_SIZE_BYTES));
       if (answers.sizeBytes >= WRITE_SIZE_BYTES) await flush();
     }
-    // A person or program that writes the list as it goes waits for the answers.
+    // A short read: a person or program may be writing the list interactively and waits for the answers.
     if (chunk.length < READ_SIZE_BYTES) await flush();
   }
   requireUnchanged(index);
@@ -69,14 +70,14 @@ export async function lookUpList(index: Index, streams: ListStreams): Promise<Li
   return { found, notFound, bad };
 }
 
-/** Answers from a file that was written to cannot be trusted; a lookup in one that was truncated would end the process. */
+/** Answers from a modified index are wrong, and reading a truncated one would crash the process. @throws PagegateError index_changed */
 function requireUnchanged(index: Index): void {
   const problem = index.fileProblem();
   if (problem !== undefined) throw problem;
 }
 
 async function* chunksOf(path: string, signal: AbortSignal): AsyncGenerator<Buffer> {
-  // What standard input is, a terminal, a pipe or a socket, is for Node to say.
+  // Node handles the kinds of standard input: terminal, pipe, socket or file.
   const stream = path === '-' ? process.stdin : createReadStream(path, { highWaterMark: READ_SIZE_BYTES });
   addAbortSignal(signal, stream);
   try {
@@ -87,7 +88,7 @@ async function* chunksOf(path: string, signal: AbortSignal): AsyncGenerator<Buff
   }
 }
 
-/** Takes lines, makes lines. */
+/** Receives the lines of the list and buffers the lines of the output. */
 class AnswerLines implements LineSink {
   found = 0;
   notFound = 0;
@@ -106,22 +107,22 @@ class AnswerLines implements LineSink {
     return this.found + this.notFound + this.bad;
   }
 
-  /** Waiting to be written. */
+  /** Size of the buffered output. */
   get sizeBytes(): number {
     return this.#size;
   }
 
-  /** What is waiting, and forgets it. */
+  /** Returns the buffered output and clears the buffer. */
   take(): Uint8Array {
     const bytes = this.#out.subarray(0, this.#size);
-    // The stream may hold it for longer.
+    // The stream may keep the old buffer for longer.
     this.#out = Buffer.allocUnsafe(Math.max(this.#out.length, 2 * WRITE_SIZE_BYTES));
     this.#size = 0;
     return bytes;
   }
 
   line(buffer: Buffer, start: number, end: number, number: number): void {
-    // A character of the input takes at most six bytes.
+    // A byte of the input becomes at most six bytes (`\u0000`).
     this.#reserve(FRAME_MAX_BYTES + 6 * (end - start) + this.#answerMaxBytes);
     const value = buffer.toString('utf8', start, end);
     const target = parseTarget(value);
@@ -139,7 +140,7 @@ class AnswerLines implements LineSink {
       const head = this.#size;
       const tail = this.#index.writeHead(handle, this.#out, head);
       this.#size = this.#index.writeTail(handle, this.#out, tail);
-      // The answer goes on where the input ended.
+      // The answer continues the object that `input` began: its opening brace becomes a comma.
       this.#out[head] = COMMA;
     }
     this.#out[this.#size++] = LINE_FEED;
@@ -157,7 +158,7 @@ class AnswerLines implements LineSink {
     this.#writeText(`{"line":${number},${input}"error":"${errorCodeOf(reason)}","reason":"${reason}"}\n`);
   }
 
-  /** ASCII. */
+  /** Appends ASCII text. */
   #writeText(text: string): void {
     this.#size += this.#out.write(text, this.#size, 'latin1');
   }
@@ -170,7 +171,7 @@ class AnswerLines implements LineSink {
   }
 }
 
-/** A text as JSON in ASCII: nothing in it that a terminal would act on. */
+/** Returns a text as a JSON string in printable ASCII, so that it is safe on a terminal. */
 function quote(text: string): string {
   if (/^[ !#-[\]-~]*$/.test(text)) return `"${text}"`;
   return JSON.stringify(text).replace(/[^ -~]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);

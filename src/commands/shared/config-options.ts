@@ -1,4 +1,4 @@
-/** The options that say where the configuration and the state are, alike in every command that needs them. */
+/** The options for the configuration file and the state directory, the same in every command that needs them. */
 import type { Command } from 'commander';
 import type { Config } from '../../config/config.ts';
 import type { StatePaths } from '../../config/paths.ts';
@@ -17,13 +17,13 @@ export function addConfigOptions(command: Command): Command {
     .option('--state-dir <dir>', 'folder with index, ledger, keys and license (else the configured one)');
 }
 
-/** The configuration with these flags on top. */
+/** Loads the configuration; the flags override it. */
 export async function configFrom(flags: ConfigFlags): Promise<Config> {
   const { loadConfig } = await import('../../config/config.ts');
   return loadConfig({ file: flags.config, flags: flags.stateDir === undefined ? {} : { state_dir: flags.stateDir } });
 }
 
-/** The same for a command that writes into the state directory. Root is told where that is another user's. */
+/** The same for a command that writes into the state directory. Warns root if the directory belongs to another user. */
 export async function configToWrite(flags: ConfigFlags): Promise<Config> {
   const config = await configFrom(flags);
   if (process.geteuid?.() !== 0) return config;
@@ -38,7 +38,7 @@ export async function configToWrite(flags: ConfigFlags): Promise<Config> {
 }
 
 /**
- * For a command that belongs to an installation: in a state directory that nobody uses, often a mistyped one, it makes nothing.
+ * Refuses a state directory without an installation, often a mistyped one, so that the command creates nothing in it.
  *
  * @throws PagegateError no_installation
  */
@@ -49,7 +49,7 @@ export async function assertInstallation(config: Config): Promise<void> {
     throw new PagegateError('no_installation', `Got ${config.state_dir}.`, { state_dir: config.state_dir });
 }
 
-/** Where what the program keeps lies, for these flags. */
+/** Returns the paths in the state directory that these flags select. */
 export async function pathsFrom(flags: ConfigFlags): Promise<StatePaths> {
   const { statePaths } = await import('../../config/paths.ts');
   return statePaths(await configFrom(flags));

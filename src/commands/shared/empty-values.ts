@@ -1,10 +1,10 @@
-/** Empty words on the command line: what an unset variable of a script leaves (`--config "$CONF"`), and never what was meant. */
+/** Refuses empty values on the command line. An unset shell variable leaves them (`--config "$CONF"`); they are never intended. */
 import type { Command } from 'commander';
 
 /**
- * Refuses a command line on which an option or an argument is empty: an empty path would be the current folder, or no file at all.
+ * Refuses a command line with an empty option or argument. An empty path would mean the current folder, or no file at all.
  *
- * @throws CommanderError which says the name of the first one
+ * @throws CommanderError that names the first empty one
  */
 export function refuseEmpty(command: Command): void {
   const { args, registeredArguments } = command;

@@ -1,4 +1,4 @@
-/** Which index a command reads: the file that is named, else the one that is served. */
+/** The options that select the index of a command: the named file, else the served one. */
 import type { Command } from 'commander';
 import { addConfigOptions, type ConfigFlags, pathsFrom } from './config-options.ts';
 
@@ -6,7 +6,7 @@ export interface IndexFlags extends ConfigFlags {
   readonly index?: string;
 }
 
-/** Adds `--index` and the options that say where the served one is. */
+/** Adds `--index`, and the options that locate the served index. */
 export function addIndexOptions(command: Command): Command {
   return addConfigOptions(command.option('--index <file>', 'index file (else the one that is served)'));
 }

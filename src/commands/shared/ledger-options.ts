@@ -1,4 +1,4 @@
-/** What the commands about accounts share: where the ledger is, who is named in the audit, and how an account is shown. */
+/** Shared by the commands about accounts: their options, opening the ledger, and an account as JSON. */
 import type { Command } from 'commander';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
 import type { Account } from '../../ledger/quota.ts';
@@ -12,7 +12,7 @@ export interface LedgerCommandOptions extends ConfigFlags {
   readonly json?: true;
 }
 
-/** Adds commands about accounts to a group, each with what it does, an example, and the options that all of them have. */
+/** Returns a function that adds a command about accounts to a group: usage, description, example, and the options that all of them have. */
 export const ledgerCommands =
   (group: Command) =>
   (usage: string, about: string, example: string): Command =>
@@ -21,13 +21,13 @@ export const ledgerCommands =
       .option('--json', 'print JSON')
       .addHelpText('after', `\nExample:\n  $ pagegate ${example}`);
 
-/** Who is named in the audit table. */
+/** Returns the name for the audit table: `--actor`, else the user of the process. */
 export const actorOption = (options: LedgerCommandOptions): string => options.actor ?? currentUser();
 
 /**
- * Opens the ledger for one task, and closes it whatever happens.
+ * Opens the ledger for one task, and always closes it.
  *
- * @param create makes the ledger where there is none; any other command there is a mistake, often of the directory.
+ * @param create creates a missing ledger. Without it a missing ledger is an error: often the state directory is mistyped.
  * @throws PagegateError no_ledger, ledger_unavailable.
  */
 export async function withLedger<T>(
@@ -48,7 +48,7 @@ export async function withLedger<T>(
   });
   try {
     const result = await task(ledger);
-    // A key that is revoked here still opens there.
+    // For example, a key that was revoked here is still accepted by other nodes.
     if (ledger.lag !== undefined) warn(ledger.lag);
     return result;
   } finally {
@@ -59,7 +59,7 @@ export async function withLedger<T>(
 const nextPlanJson = (next: Account['next']): Record<string, unknown> | null =>
   next === null ? null : { plan: next.plan, limit: next.limit, from_cycle: next.fromCycle };
 
-/** An account as JSON: the contract's quota fields beside its record and its keys' states; never a key. */
+/** Returns an account as JSON: its record, the quota fields of the API, and the state of its keys; never a key. */
 export function accountJson({ account, quota, cycle, keys }: AccountView): Record<string, unknown> {
   return {
     name: account.name,

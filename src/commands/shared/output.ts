@@ -1,4 +1,4 @@
-/** What every command shares: how results, failures, progress and Ctrl-C look. */
+/** Output that all commands share: results, failures, warnings, progress, and the handling of Ctrl-C. */
 import { withCommas } from '../../counted.ts';
 import { EXIT, PagegateError } from '../../errors.ts';
 import { printable, UNPRINTABLE } from '../../platform/printable.ts';
@@ -6,12 +6,12 @@ import { type Progress, type ProgressView, percentOf } from '../../progress.ts';
 import { stopAtFirst } from './stop-signals.ts';
 import { OutputClosed, writeOut } from './streams.ts';
 
-/** The same with the line ends kept, for text of our own that quotes others. */
+/** Escapes a text like `printable`, but keeps its line feeds: for a text of this program that quotes others. */
 export function printableLines(text: string): string {
   return text.split('\n').map(printable).join('\n');
 }
 
-/** JSON escapes control characters but those from U+007F. */
+/** Formats a value as JSON. `JSON.stringify` does not escape control characters from U+007F on, so this does. */
 function jsonText(value: unknown, indent?: number): string {
   return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (character) =>
     character === '\n' ? character : `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
@@ -23,12 +23,12 @@ export function printJson(value: unknown): void {
   writeOut(`${jsonText(value, 2)}\n`);
 }
 
-/** Prints a line on standard output; what a terminal would act on is escaped. */
+/** Prints a line on standard output. Control characters are escaped. */
 export function printLine(line = ''): void {
   writeOut(`${printableLines(line)}\n`);
 }
 
-/** Prints rows as aligned columns; the first row is the heading. Numbers are aligned right. */
+/** Prints rows as aligned columns. The first row is the heading; columns of numbers are right-aligned. */
 export function printTable(rows: readonly (readonly (string | number)[])[]): void {
   const text = rows.map((row) => row.map((cell) => (typeof cell === 'number' ? withCommas(cell) : printable(cell))));
   const columns = Math.max(0, ...text.map((row) => row.length));
@@ -40,12 +40,12 @@ export function printTable(rows: readonly (readonly (string | number)[])[]): voi
   }
 }
 
-/** Reports a failure on standard error (as JSON where asked) and returns the exit code it stands for. */
+/** Reports a failure on standard error, as JSON if `asJson`, and returns its exit code. */
 export function reportFailure(failure: unknown, asJson: boolean): number {
   if (failure instanceof OutputClosed) return EXIT.ok;
   const error = asPagegateError(failure);
   const { code, message, details } = error;
-  // The stack of a defect has lines; any other message is one.
+  // The message of a defect is a stack trace of several lines; any other message is one line.
   const text = code === 'internal' ? printableLines(message) : printable(message);
   process.stderr.write(
     asJson ? `${jsonText({ error: code, message, ...details })}\n` : `pagegate: ${text} [${code}]\n`,
@@ -54,7 +54,7 @@ export function reportFailure(failure: unknown, asJson: boolean): number {
 }
 
 function asPagegateError(failure: unknown): PagegateError {
-  // Any relative path may meet it.
+  // Resolving any relative path can fail with it.
   if (isWorkingDirectoryGone(failure)) return new PagegateError('no_working_directory');
   if (failure instanceof PagegateError) return failure;
   return new PagegateError('internal', failure instanceof Error ? (failure.stack ?? failure.message) : String(failure));
@@ -77,7 +77,7 @@ export function progressLine({ what, share, detail = '' }: Progress): string {
   return [what, ...parts].join('  ');
 }
 
-/** A progress line on a terminal; silent in a pipe. */
+/** A progress line on a terminal; without a terminal, nothing is written. */
 interface ProgressLine extends ProgressView {
   done(): void;
 }
@@ -103,7 +103,7 @@ function createProgress(): ProgressLine {
 const ABORTING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
 /**
- * Runs a task that shows how far it is. Ctrl-C, a termination signal or a terminal that goes away abort it; a second signal ends the
+ * Runs a task that shows its progress. Ctrl-C, a termination signal or the loss of the terminal aborts it; a second signal ends the
  * process at once.
  */
 export async function withProgress<T>(task: (progress: ProgressLine, signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -119,10 +119,10 @@ export async function withProgress<T>(task: (progress: ProgressLine, signal: Abo
   }
 }
 
-/** A text of the server as a sentence: some end with a full stop already. */
+/** Ends a text with exactly one full stop: some texts of the server already have one. */
 export const sentence = (text: string): string => `${text.replace(/\.$/, '')}.`;
 
-/** Says something beside the result, on standard error: it is seen beside `--json`, too. */
+/** Prints a warning on standard error, so that `--json` on standard output stays valid. */
 export function warn(text: string): void {
   process.stderr.write(`Warning: ${printable(text)}\n`);
 }

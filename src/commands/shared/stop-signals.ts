@@ -1,10 +1,10 @@
-/** What Ctrl-C and termination signals ask for: the first to stop, a later one to end at once. */
+/** How Ctrl-C and termination signals are handled: the first one stops the work, a later one ends the process at once. */
 import { EXIT } from '../../errors.ts';
 
-/** `timeout` and other wrappers send a signal to the program and again to its group: within this time it is the same one. */
+/** `timeout` and other wrappers send a signal to the program and again to its process group. Within this time both count as one. */
 const SAME_SIGNAL_MS = 500;
 
-/** A listener for signals: `stop` at the first one, an end of the process at one that comes later. */
+/** Returns a signal listener that calls `stop` at the first signal and ends the process at a later one. */
 export function stopAtFirst(stop: () => void): () => void {
   let firstMs: number | undefined;
   return () => {

@@ -1,4 +1,4 @@
-/** Standard output and standard error when nobody can take what is written: a full disk, a closed pipe, a terminal that went away. */
+/** Standard output and standard error when writes can fail: a full disk, a closed pipe, a terminal that is gone. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { PagegateError } from '../../errors.ts';
 
@@ -9,56 +9,56 @@ let failure: Error | undefined;
 let advice = 'Run the command again.';
 let isTolerant = false;
 
-/** Says what the failure to write is to advise. To be called before a command writes anything. */
+/** Sets the advice that ends the message of a failed write. Call it before the command writes anything. */
 export function adviseOnLostOutput(text: string): void {
   advice = text;
 }
 
-/** Goes on, and ends well, where nobody takes what is written: for a command whose work is something else. To be called before it writes anything. */
+/** Ignores failed writes, for a command whose purpose is not its output. Call it before the command writes anything. */
 export function tolerateLostOutput(): void {
   isTolerant = true;
 }
 
-/** Failures of the two streams are kept here instead of ending the process with a dump. To be called once, first of all. */
+/** Records errors of the two streams, so that they do not end the process as unhandled. Call it once, before anything else. */
 export function guardStreams(): void {
   process.stdout.on('error', (error) => {
     if (!isTolerant) failure ??= asFailure(error);
   });
-  // Without standard error there is nowhere left to say it.
+  // If standard error fails, there is nowhere left to report it.
   process.stderr.on('error', () => {});
 }
 
 /**
  * Writes to standard output.
  *
- * @throws what an earlier write failed with, so that long output ends early
+ * @throws the error of an earlier write, so that long output ends early
  */
 export function writeOut(text: string): void {
   if (failure !== undefined) throw failure;
   process.stdout.write(text);
 }
 
-/** Writes bytes and waits until they are taken, so that nothing piles up in memory; an abort ends the waiting. */
+/** Writes bytes and waits until the stream has accepted them, so that memory stays bounded. An abort ends the wait. */
 export async function writeOutBytes(bytes: Uint8Array, signal?: AbortSignal): Promise<void> {
   if (failure !== undefined) throw failure;
   let onAbort = (): void => {};
-  const taken = new Promise<void>((resolve, reject) => {
+  const written = new Promise<void>((resolve, reject) => {
     onAbort = () => reject(signal!.reason as Error);
     signal?.addEventListener('abort', onAbort);
     process.stdout.write(bytes, (error) => (error == null ? resolve() : reject(asFailure(error))));
   });
-  await taken.finally(() => signal?.removeEventListener('abort', onAbort));
+  await written.finally(() => signal?.removeEventListener('abort', onAbort));
 }
 
 /**
- * Waits until all output is taken.
+ * Waits until all output is written.
  *
- * @throws what writing it failed with
+ * @throws the error of a write that failed
  */
 export async function flushOut(): Promise<void> {
   if (isTolerant) return;
   await writeOutBytes(new Uint8Array(0));
-  // A stream reports a failure one turn later than its last write.
+  // A stream reports an error one turn of the event loop after its last write.
   await nextTurn();
   if (failure !== undefined) throw failure;
 }

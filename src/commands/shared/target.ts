@@ -2,10 +2,10 @@
 import { errorCodeOf, parseTarget, remedyFor, type Target } from '../../domain/target.ts';
 import { PagegateError } from '../../errors.ts';
 
-/** Longer values are cut in messages. */
+/** Messages truncate values that are longer, in UTF-16 code units. */
 const ECHO_MAX_LENGTH = 200;
 
-/** Reads what somebody typed. @throws PagegateError bad_input, input_too_long */
+/** Parses a domain or URL that a user typed. @throws PagegateError bad_input, input_too_long */
 export function targetFrom(input: string): Target {
   const target = parseTarget(input);
   if (!('problem' in target)) return target;

@@ -1,4 +1,4 @@
-/** Checks settings against their schema, fills in its defaults, and says in words what is wrong, setting by setting. */
+/** Checks settings against their schema, fills in its defaults, and describes what is wrong, setting by setting. */
 import { type ErrorObject, type ValidateFunction, Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import { PagegateError } from '../../errors.ts';
 import { didYouMean } from '../../json/did-you-mean.ts';
@@ -8,22 +8,22 @@ import { parseNetwork } from '../../network/address.ts';
 import { configSchema, describeValues, type Setting, settings, typesOfSetting } from '../schema.ts';
 import { type Tree, valueAt } from './setting-tree.ts';
 
-/** What messages call the environment as a source. */
+/** The name of the environment as a source, in messages. */
 export const ENVIRONMENT = 'the environment';
 
-/** Problems that one message holds. */
+/** Maximum number of problems in one message. */
 const PROBLEMS_MAX = 5;
 
-/** Checks what one source sets. @throws PagegateError config_invalid */
+/** Checks the settings of one source. @throws PagegateError config_invalid */
 export const checkPart = (tree: Tree, source: string): void => check(structuredClone(tree), source);
 
-/** Fills in the defaults of all settings and checks the whole. @throws PagegateError config_invalid */
+/** Fills in all defaults and checks the complete configuration. @throws PagegateError config_invalid */
 export const checkWhole = (tree: Tree): void => check(tree, 'the configuration');
 
-/** Compiled once: every command waits for it. */
+/** Compiled once, because compiling delays every command. */
 let validator: ValidateFunction<Tree> | undefined;
 
-/** Fills in defaults, too. @throws PagegateError config_invalid */
+/** Checks a tree, and fills in its defaults. @throws PagegateError config_invalid */
 function check(tree: Tree, source: string): void {
   validator ??= new Validator({
     allErrors: true,
@@ -43,7 +43,7 @@ function check(tree: Tree, source: string): void {
   });
 }
 
-/** Settings with the one character that no path can have: what the system says of it names no setting. */
+/** Finds settings with a NUL character, which no path can have: the system's own error would not name the setting. */
 function nulProblems(tree: Tree, source: string): string[] {
   const hasNul = (value: unknown): boolean =>
     typeof value === 'string'
@@ -56,7 +56,7 @@ function nulProblems(tree: Tree, source: string): string[] {
 
 const NETWORKS = ['exempt', 'trusted_proxies'] as const;
 
-/** What is wrong with the networks of a tree that keeps the schema: a schema can hardly say what an address is. */
+/** Finds networks that cannot be parsed, in a tree that is valid by its schema: JSON Schema can hardly describe an address. */
 function networkProblems(tree: Tree, source: string): string[] {
   return NETWORKS.flatMap((name) =>
     ((valueAt(tree, ['burst', name]) ?? []) as readonly string[])
@@ -68,7 +68,7 @@ function networkProblems(tree: Tree, source: string): string[] {
   );
 }
 
-/** One sentence for each place that is wrong: a setting of several types fails each of them. */
+/** Describes each wrong place once: a setting with several allowed types has one error for each type. */
 function describeAll(errors: readonly ErrorObject[], source: string): string[] {
   const places = new Map<string, string>();
   for (const error of errors) {
@@ -79,11 +79,11 @@ function describeAll(errors: readonly ErrorObject[], source: string): string[] {
   return [...places.values()];
 }
 
-/** The setting that a place is in; undefined where it is in none. */
+/** Returns the setting that contains a place; undefined if there is none. */
 const settingOf = (place: string): Setting | undefined =>
   settings.find(({ name }) => place === name || place.startsWith(`${name}.`));
 
-/** What messages call a place: in the environment by its variable, too. */
+/** Returns the name of a place for messages. If the source is the environment, the name includes the variable. */
 function placeOf(place: string, source: string): string {
   const setting = settingOf(place);
   return source === ENVIRONMENT && setting !== undefined ? `${setting.env} (${place})` : place;
@@ -93,10 +93,10 @@ function describe(error: ErrorObject, source: string): string {
   const where = error.instancePath.slice(1).replaceAll('/', '.') || 'the top level';
   const unknown = error.params['additionalProperty'];
   if (typeof unknown === 'string') {
-    const beside = error.instancePath.split('/').slice(1);
+    const parent = error.instancePath.split('/').slice(1);
     const known = settings
-      .filter(({ path }) => beside.every((part, at) => path[at] === part))
-      .map(({ path }) => path[beside.length] ?? '');
+      .filter(({ path }) => parent.every((part, at) => path[at] === part))
+      .map(({ path }) => path[parent.length] ?? '');
     return `${where} has no setting "${unknown}"${didYouMean(unknown, known)}`;
   }
   return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shortJson(error.data)}`;
@@ -112,5 +112,5 @@ function expectedBy({ keyword, message = 'another value', params }: ErrorObject,
   return keyword === 'type' ? String(params['type']) : `that it ${message}`;
 }
 
-/** Values with values in them: what is wrong may be one of those. */
+/** Types that contain other values: the wrong value may be one of those. */
 const NESTED: ReadonlySet<string> = new Set(['array', 'object']);

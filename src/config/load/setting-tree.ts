@@ -1,16 +1,16 @@
-/** Settings as they are nested in a file: `{ "server": { "port": 8080 } }`. */
+/** Settings, nested as in the configuration file: `{ "server": { "port": 8080 } }`. */
 import { settings } from '../schema.ts';
 
 export type Tree = { [name: string]: unknown };
 
-/** Sets the value at a path of a section and a name, or of a name alone. */
+/** Sets the value at a path: section and name, or only a name. */
 export function setSetting(tree: Tree, path: readonly string[], value: unknown): void {
   const [section, name] = path;
   if (name === undefined) tree[section!] = value;
   else tree[section!] = { ...(tree[section!] as Tree | undefined), [name]: value };
 }
 
-/** Puts the settings of one source over those of the sources before it. */
+/** Merges the settings of one source into those of earlier sources; later ones win. */
 export function mergeSettings(into: Tree, from: Tree): void {
   for (const setting of settings) {
     const value = valueAt(from, setting.path);
@@ -18,7 +18,7 @@ export function mergeSettings(into: Tree, from: Tree): void {
   }
 }
 
-/** The value at a path; undefined where the tree does not reach so far. */
+/** Returns the value at a path; undefined if the tree has none there. */
 export function valueAt(tree: Tree, path: readonly string[]): unknown {
   let value: unknown = tree;
   for (const name of path) {

@@ -1,9 +1,9 @@
 /*
- * What moves: parts marked data-live are renewed from the page they came from, and times get the local time beside UTC. Everything works
- * without it. Text is never made into markup here: parts come parsed, and whatever is written is written as text.
+ * Renews the parts marked data-live from their own page, and adds the local time to times in UTC. Everything works without this script.
+ * It never turns text into markup: parts arrive as parsed documents, and everything else is written as text.
  */
-/** One failure may be a console that is being started again. */
-const FAILURES_UNTOLD = 1;
+/** Failures that are not shown: a single one may mean that the console is being started again. */
+const FAILURES_TOLERATED = 1;
 const RETRY_MAX_SECONDS = 30;
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
@@ -22,7 +22,7 @@ function fetchPage(url) {
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     request.open('GET', url);
-    // Parsed by the browser as a page of its own, in which nothing runs.
+    // The browser parses it as a separate document, in which no script runs.
     request.responseType = 'document';
     request.timeout = 15_000;
     request.setRequestHeader('x-pagegate-renew', '1');
@@ -34,7 +34,7 @@ function fetchPage(url) {
   });
 }
 
-/** Whether somebody reads, types, marks text or has opened something there. */
+/** Whether the user has the focus, a selection or opened details in a part. */
 function isInUse(part) {
   const marked = getSelection();
   return (
@@ -52,7 +52,7 @@ function takeOver(page) {
     showLocalTimes(copy);
     const scrolled = [...old.querySelectorAll('.wide')].map(({ scrollLeft }) => scrollLeft);
     old.replaceWith(copy);
-    // What was scrolled to stays in sight.
+    // Keep the scroll position.
     for (const [i, wide] of copy.querySelectorAll('.wide').entries()) wide.scrollLeft = scrolled[i] ?? 0;
   }
 }
@@ -61,7 +61,7 @@ const stale = document.createElement('p');
 stale.className = 'notice bad';
 stale.setAttribute('role', 'alert');
 
-/** Says above the page that it is old, for as long as it is; who looks at it must not take it for the present state. */
+/** Shows a notice while the page is out of date, so that it is not mistaken for the current state. */
 function tellStale(since) {
   if (since === undefined) stale.remove();
   else if (!stale.isConnected) {
@@ -79,7 +79,7 @@ async function renewFor(seconds) {
     if (document.hidden) continue;
     try {
       const request = await fetchPage(location.href);
-      // Whoever is signed out meanwhile is sent elsewhere.
+      // If the session has ended, the request was redirected to the sign-in.
       if (new URL(request.responseURL).pathname !== location.pathname) {
         location.reload();
         return;
@@ -90,7 +90,7 @@ async function renewFor(seconds) {
       tellStale(undefined);
     } catch {
       failures += 1;
-      if (failures > FAILURES_UNTOLD) tellStale(renewedAt);
+      if (failures > FAILURES_TOLERATED) tellStale(renewedAt);
     }
   }
 }

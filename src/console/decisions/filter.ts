@@ -1,8 +1,8 @@
-/** Which lines of the decision log are wanted. */
+/** Filters lines of the decision log. */
 
-/** A line of the decision log, as `decision_log` writes it; where the URL is masked there is no `url`. */
+/** A line of the decision log. If the URL is masked, there is no `url`. */
 export interface LoggedDecision {
-  /** RFC 3339, in milliseconds, UTC. */
+  /** RFC 3339 with milliseconds, UTC. */
   readonly time: string;
   readonly id: string;
   readonly account: string;
@@ -22,16 +22,16 @@ export interface LoggedDecision {
 export interface DecisionFilter {
   readonly verdict?: string | undefined;
   readonly account?: string | undefined;
-  /** This domain and those below it; with a dot before it, only those below. */
+  /** A domain and those below it; with a leading dot, only those below. */
   readonly domain?: string | undefined;
-  /** The id of what matched. */
+  /** The id of the matched rule or entry. */
   readonly rule?: string | undefined;
-  /** The first and the last moment, RFC 3339 in milliseconds. */
+  /** The first and the last time, RFC 3339 with milliseconds. */
   readonly from?: string | undefined;
   readonly to?: string | undefined;
 }
 
-/** Whether a line is one that is wanted, but for its time. */
+/** Whether a line matches the filter; the time is not checked. */
 export function isWanted(line: LoggedDecision, { verdict, account, domain, rule }: DecisionFilter): boolean {
   return (
     (verdict === undefined || line.verdict === verdict) &&
@@ -44,7 +44,7 @@ export function isWanted(line: LoggedDecision, { verdict, account, domain, rule 
 const isBelow = (name: string, domain: string): boolean =>
   domain.startsWith('.') ? name.endsWith(domain) : name === domain || name.endsWith(`.${domain}`);
 
-/** Texts that every wanted line has: lines without them need not be read as JSON. */
+/** Returns texts that every matching line contains: other lines need not be parsed as JSON. */
 export function needles({ verdict, account, domain, rule }: DecisionFilter): Buffer[] {
   const text = (name: string, value: string | undefined): string[] =>
     value === undefined ? [] : [`"${name}":${JSON.stringify(value)}`];
@@ -54,7 +54,7 @@ export function needles({ verdict, account, domain, rule }: DecisionFilter): Buf
   );
 }
 
-/** A line as an object; undefined where it is none of ours, or half of one. */
+/** Parses a line; undefined if it is not a complete line of the decision log. */
 export function parseDecision(text: string): LoggedDecision | undefined {
   let value: unknown;
   try {

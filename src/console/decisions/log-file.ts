@@ -1,4 +1,4 @@
-/** One file of a decision log, read from its end. Its lines are in the order of time. */
+/** Reads one file of a decision log from its end. Its lines are sorted by time. */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { LINE_FEED } from '../../bytes/ascii.ts';
@@ -6,16 +6,16 @@ import { LIMITS } from '../../limits.ts';
 import { type DecisionFilter, isWanted, type LoggedDecision, needles, parseDecision } from './filter.ts';
 
 const FIRST_CHUNK_BYTES = 64 * 1024;
-/** Where nothing is found, more is read at a time. */
+/** While nothing is found, the chunks grow up to this size. */
 export const CHUNK_MAX_BYTES = 1024 * 1024;
-/** A longer line is none of ours. */
+/** A longer line is not a line of the decision log. */
 const LINE_MAX_BYTES = LIMITS.consoleLogLineBytes.value;
-/** `{"time":"2026-01-02T03:04:05.678Z"` */
+/** Offset and length of the time in a line: `{"time":"2026-01-02T03:04:05.678Z"` */
 const TIME_AT = 9;
 const TIME_LENGTH = 24;
 const HEAD = '{"time":"';
 
-/** The time of a line; undefined where it does not begin like one of ours. */
+/** Returns the time of a line; undefined if it does not begin like a line of the decision log. */
 function timeOf(bytes: Buffer, at: number): string | undefined {
   const text = bytes.toString('latin1', at, at + TIME_AT + TIME_LENGTH);
   return text.length === TIME_AT + TIME_LENGTH && text.startsWith(HEAD) && text.endsWith('Z')
@@ -23,16 +23,16 @@ function timeOf(bytes: Buffer, at: number): string | undefined {
     : undefined;
 }
 
-/** Later than every time: nothing is read yet. */
+/** Later than every time: nothing has been read yet. */
 export const UNREAD = '\uffff';
-/** Earlier than every time: all is read. */
+/** Earlier than every time: everything has been read. */
 export const ALL_READ = '';
 
-/** Reads a file from the end. */
+/** A position in a file that moves from its end to its beginning. */
 export class LogCursor {
-  /** Wanted lines that were read and not taken yet, the latest first. */
+  /** Matching lines that were read and not consumed yet, newest first. */
   readonly found: LoggedDecision[] = [];
-  /** Everything later was read. */
+  /** Every line later than this time has been read. */
   readTo: string;
   readonly #path: string;
   readonly #filter: DecisionFilter;
@@ -40,13 +40,13 @@ export class LogCursor {
   readonly #buffer: Buffer;
   #isOver = false;
   #file: FileHandle | undefined;
-  /** Where the part of the file ends that is not read yet. */
+  /** The end of the part of the file that has not been read yet. */
   #end = 0;
   #chunkBytes = FIRST_CHUNK_BYTES;
 
   /**
-   * @param latest no line is later, as far as that is known without a look
-   * @param buffer of {@link CHUNK_MAX_BYTES}; used during {@link advance} alone, so that several cursors may share it
+   * @param latest an upper bound of the times in the file, as far as it is known before reading
+   * @param buffer of {@link CHUNK_MAX_BYTES}; used only during {@link advance}, so that several cursors can share it
    */
   constructor(path: string, latest: string, filter: DecisionFilter, buffer: Buffer) {
     this.#path = path;
@@ -56,12 +56,12 @@ export class LogCursor {
     this.#buffer = buffer;
   }
 
-  /** No line that is still to come is later than this. */
+  /** No further line of this cursor is later than this time. */
   get position(): string {
     return this.found[0]?.time ?? this.readTo;
   }
 
-  /** Reads one more chunk; returns how many bytes are done with. */
+  /** Reads one more chunk; returns how many bytes have been processed. */
   async advance(): Promise<number> {
     if (this.#file === undefined && !(await this.#open())) {
       await this.close();
@@ -91,7 +91,7 @@ export class LogCursor {
     return end - begin;
   }
 
-  /** Reads no more; what was found stays. */
+  /** Ends the reading; lines in `found` stay. */
   async close(): Promise<void> {
     const file = this.#file;
     this.#file = undefined;
@@ -106,7 +106,7 @@ export class LogCursor {
     try {
       this.#file = await open(this.#path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
     } catch {
-      // It was pruned meanwhile, or it is none of ours.
+      // It was pruned meanwhile, or it cannot be opened as a log file.
       return false;
     }
     const stats = await this.#file.stat();
@@ -115,7 +115,7 @@ export class LogCursor {
     return this.#end > 0;
   }
 
-  /** Where the lines begin that are later than a moment, by halves: a file's lines are in the order of time. */
+  /** Finds, by binary search, an offset that follows all lines up to a time. Some later lines may precede it, too. */
   async #seek(file: FileHandle, size: number, to: string): Promise<number> {
     const bytes = this.#buffer.subarray(0, FIRST_CHUNK_BYTES);
     let [low, high] = [0, size];
@@ -151,14 +151,14 @@ export class LogCursor {
 function eachLine(bytes: Buffer, task: (begin: number, end: number) => void): void {
   for (let begin = 0; begin < bytes.length; ) {
     const feed = bytes.indexOf(LINE_FEED, begin);
-    // What has no end yet is still being written.
+    // A line without a line feed is still being written.
     if (feed === -1) return;
     task(begin, feed);
     begin = feed + 1;
   }
 }
 
-/** The lines that have all needles. Whichever needle is farthest away decides where the next such line can be at the earliest. */
+/** Calls `task` for the lines that contain all needles. The needle with the farthest next match bounds where such a line can be. */
 function eachLineWith(bytes: Buffer, needles: readonly Buffer[], task: (begin: number, end: number) => void): void {
   const at = needles.map(() => -1);
   for (let begin = 0; ; ) {
@@ -170,7 +170,7 @@ function eachLineWith(bytes: Buffer, needles: readonly Buffer[], task: (begin: n
     }
     const lineBegin = bytes.lastIndexOf(LINE_FEED, farthest) + 1;
     const lineEnd = bytes.indexOf(LINE_FEED, farthest);
-    // What has no end yet is still being written.
+    // A line without a line feed is still being written.
     if (lineEnd === -1) return;
     const hasAll = at.every((place) => place >= lineBegin);
     if (hasAll) task(lineBegin, lineEnd);

@@ -1,4 +1,4 @@
-/** The decision logs of all workers as one, from the latest line back. Each file is in order, and files may overlap: a clock may be set back. */
+/** Reads the decision logs of all workers as one, newest line first. Each file is sorted by time; files may overlap, as a clock may be set back. */
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { PagegateError } from '../../errors.ts';
@@ -6,22 +6,22 @@ import { LIMITS } from '../../limits.ts';
 import type { DecisionFilter, LoggedDecision } from './filter.ts';
 import { ALL_READ, CHUNK_MAX_BYTES, LogCursor, UNREAD } from './log-file.ts';
 
-/** A rotated file is named after the time of its last line. */
+/** The names of log files. The name of a rotated file contains the time of its last line. */
 const NAME = /^decisions-\d{1,4}\.(?:(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)(\d{3})Z-\w+\.)?ndjson$/;
 
-/** Where a page of lines ended; the next one begins after it. */
+/** The position at which a page of lines ended; the next page begins after it. */
 export interface LogPosition {
   readonly time: string;
-  /** Of the last line that was shown; empty where the search ended between two lines. */
+  /** The id of the last shown line; empty if the search stopped without one at this time. */
   readonly id: string;
 }
 
-/** How far a search is. */
+/** The progress of a search. */
 export class SearchProgress {
-  /** Every wanted line that is later than this moment was given; RFC 3339. */
+  /** All matching lines later than this time have been yielded; RFC 3339. */
   readonly backTo: string;
   readonly doneBytes: number;
-  /** Of all files. */
+  /** Total size of all files. */
   readonly allBytes: number;
 
   constructor(backTo: string, doneBytes: number, allBytes: number) {
@@ -34,7 +34,7 @@ export class SearchProgress {
 interface LogFile {
   readonly path: string;
   readonly sizeBytes: number;
-  /** No line is later. */
+  /** No line in the file is later than this time. */
   readonly latest: string;
 }
 
@@ -47,27 +47,27 @@ export class DecisionLogs {
     this.dir = dir;
   }
 
-  /** @throws PagegateError console_busy when too many read already */
+  /** @throws PagegateError console_busy if too many searches run already */
   assertFree(): void {
     if (this.#readers >= LIMITS.consoleSearches.value) throw new PagegateError('console_busy');
   }
 
   /**
-   * The wanted lines, the latest first, and between them how far the search is.
+   * Yields the matching lines, newest first, and the progress of the search in between.
    *
-   * @param behind goes on after this place
-   * @throws PagegateError console_busy when too many read already
+   * @param start the position after which the search continues
+   * @throws PagegateError console_busy if too many searches run already
    */
-  async *read(filter: DecisionFilter, behind?: LogPosition): AsyncGenerator<LoggedDecision | SearchProgress> {
+  async *read(filter: DecisionFilter, start?: LogPosition): AsyncGenerator<LoggedDecision | SearchProgress> {
     this.assertFree();
     this.#readers += 1;
-    const to = behind === undefined || (filter.to !== undefined && filter.to < behind.time) ? filter.to : behind.time;
+    const to = start === undefined || (filter.to !== undefined && filter.to < start.time) ? filter.to : start.time;
     const files = await this.#files();
     const allBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
     const buffer = Buffer.allocUnsafe(CHUNK_MAX_BYTES);
     const cursors = files.map(({ path, latest }) => new LogCursor(path, latest, { ...filter, to }, buffer));
     try {
-      let isSkipping = behind !== undefined && behind.id !== '';
+      let isSkipping = start !== undefined && start.id !== '';
       let doneBytes = 0;
       for (;;) {
         const latest = cursors.reduce<LogCursor | undefined>(
@@ -82,8 +82,8 @@ export class DecisionLogs {
           if (backTo !== UNREAD) yield new SearchProgress(backTo, doneBytes, allBytes);
           continue;
         }
-        if (isSkipping && line.time === behind?.time) {
-          if (line.id === behind.id) isSkipping = false;
+        if (isSkipping && line.time === start?.time) {
+          if (line.id === start.id) isSkipping = false;
           continue;
         }
         yield line;
@@ -97,12 +97,12 @@ export class DecisionLogs {
   async #files(): Promise<LogFile[]> {
     const names = await readdir(this.dir).catch(() => []);
     const files: LogFile[] = [];
-    // The latest of a worker first: lines of the same moment keep their order when a file is rotated.
+    // The newest file of a worker first, so that lines with the same time keep their order when a file is rotated.
     for (const name of names.toSorted().reverse()) {
-      const [isOurs, ...stamp] = NAME.exec(name) ?? [];
-      if (isOurs === undefined) continue;
+      const [logName, ...stamp] = NAME.exec(name) ?? [];
+      if (logName === undefined) continue;
       const path = join(this.dir, name);
-      // What was pruned meanwhile, and what is no file, has nothing to read.
+      // Skip a file that was pruned meanwhile, and anything that is not a regular file.
       const stats = await lstat(path).catch(() => undefined);
       if (stats?.isFile() !== true) continue;
       const [year, month, day, hour, minute, second, ms] = stamp;

@@ -1,4 +1,4 @@
-/** The program of a job: it does one piece of work and ends. It ends early with the console. */
+/** The program of a job's process: it runs one job and ends. If the console ends first, the job is aborted. */
 
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
@@ -31,8 +31,8 @@ const WORK: { readonly [K in JobKind]: (config: Config, input: Jobs[K]['input'])
     const steps = await createRefreshSteps(config, view);
     const report = await rollback({ store: statePaths(config).indexDir, to: generation, signal: abort.signal }, steps);
     const problem = await noteInAudit(config, actor, 'generation.rollback', report);
-    const said = `Served is generation ${report.generation}, revision ${report.revision}.`;
-    return { text: sentences(said, describeNotice(report.notice), problem) };
+    const served = `Now serving generation ${report.generation}, revision ${report.revision}.`;
+    return { text: sentences(served, describeNotice(report.notice), problem) };
   },
   refresh: async (config, input) => {
     const { report, problem } = await refreshFrom(config, { ...input, signal: abort.signal }, view);
@@ -58,7 +58,7 @@ async function compare(config: Config, before: number, after: number): Promise<D
       continue;
     }
     abort.signal.throwIfAborted();
-    // The comparison pauses every 4,096 records of the longer walk.
+    // `compareIndexes` yields undefined once every 4,096 records.
     if (steps % 64 === 0) view.update({ what: 'comparing', share: Math.min(0.99, (steps * 4_096) / records) });
     steps += 1;
     await nextTurn();

@@ -1,4 +1,4 @@
-/** Work that takes longer than a page may take, and what it tells while it runs. */
+/** Jobs, which take longer than a page may take, and the messages of their processes. */
 import type { Config } from '../../config/config.ts';
 import type { CheckResult } from '../../doctor/check.ts';
 import type { Progress } from '../../progress.ts';
@@ -10,7 +10,7 @@ export interface Difference {
   readonly changed: number;
 }
 
-/** What each kind of work is asked with, and what comes out. */
+/** The input and output of each kind of job. */
 export interface Jobs {
   readonly doctor: { readonly input: Record<string, never>; readonly output: readonly CheckResult[] };
   readonly verify: { readonly input: { readonly generation: number }; readonly output: { readonly records: number } };

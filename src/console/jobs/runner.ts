@@ -1,4 +1,4 @@
-/** Runs long work in processes of their own, one change at a time, and knows how far each is. */
+/** Runs long jobs in separate processes, one at a time (`doctor` besides), and tracks their progress. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '../../config/config.ts';
@@ -9,32 +9,32 @@ import { lowerPriority } from '../../platform/priority.ts';
 import type { Progress } from '../../progress.ts';
 import type { FromJob, JobKind, JobRequest, Jobs, ToJob } from './messages.ts';
 
-/** Below the console, whose pages come first, as it is below the workers: lower still, a refresh on a busy host would hardly go on. */
+/** By how much the nice value is raised. Jobs run below the console, as it runs below the workers; any lower, a refresh on a busy host would hardly progress. */
 const LOWER_BY = 5;
 
 export interface Job {
-  /** What it does, in words. */
+  /** What the job does, in words. */
   readonly title: string;
   readonly actor: string;
   /** Milliseconds since 1970. */
   readonly startedMs: number;
   endedMs: number | undefined;
-  /** How far it is while it runs. */
+  /** The progress while it runs. */
   progress: Progress;
-  /** What came of it; empty while it runs. */
+  /** The outcome in words; empty while it runs. */
   text: string;
   state: 'running' | 'done' | 'failed';
-  /** Of the process that does it. */
+  /** The id of its process. */
   pid: number | undefined;
 }
 
-/** The work that the console has started. */
+/** The jobs that the console has started. */
 export class JobRunner {
-  /** The latest first. */
+  /** Newest first. */
   readonly jobs: Job[] = [];
   readonly #config: Config;
   readonly #children = new Set<ChildProcess>();
-  /** Does the work that runs now. */
+  /** The process of the running job. */
   #worker: ChildProcess | undefined;
   #doctor: Promise<Jobs['doctor']['output']> | undefined;
 
@@ -42,16 +42,16 @@ export class JobRunner {
     this.#config = config;
   }
 
-  /** The change or check that runs now. */
+  /** The job that runs now. */
   get running(): Job | undefined {
     return this.jobs.find(({ state }) => state === 'running');
   }
 
   /**
-   * Starts work on generations; its end shows in {@link jobs}.
+   * Starts a job on generations; its outcome appears in {@link jobs}.
    *
-   * @param describe says what came of it; also the place to keep it
-   * @throws PagegateError refresh_busy where other work runs
+   * @param about.describe describes the output in words; may also store it
+   * @throws PagegateError refresh_busy if another job runs
    */
   start<K extends Exclude<JobKind, 'doctor'>>(
     request: JobRequest<K>,
@@ -88,13 +88,13 @@ export class JobRunner {
     );
   }
 
-  /** Gives up the work that runs, if any does: it ends as Ctrl-C ends a command, and leaves what is served as it is. */
+  /** Cancels the running job, if any. It ends like a command on Ctrl-C, and does not change what is served. */
   cancel(actor: string): void {
     if (this.running !== undefined)
       this.#worker?.send({ type: 'stop', reason: `${actor} has stopped it.` } satisfies ToJob, () => {});
   }
 
-  /** What doctor says; one examination at a time. */
+  /** Runs the checks of doctor, once at a time; concurrent callers share the result. */
   doctor(): Promise<Jobs['doctor']['output']> {
     this.#doctor ??= this.#run({ kind: 'doctor', input: {} }, () => {}).output.finally(() => {
       this.#doctor = undefined;

@@ -1,4 +1,4 @@
-/** What can be done with an account: each asks once, says what will happen, and is done by the code of the command line. */
+/** Actions on accounts. Each asks for confirmation, describes what will happen, and uses the same code as the command line. */
 import { counted } from '../../counted.ts';
 import { correctMeter } from '../../ledger/correct-meter.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
@@ -18,25 +18,25 @@ export interface ActionInput {
 }
 
 export interface AccountAction {
-  /** Its part of the address. */
+  /** Its segment of the URL. */
   readonly id: string;
   readonly title: string;
   readonly isDangerous?: boolean;
-  /** Whether it can be done with an account as it is. */
+  /** Whether the action is possible for an account in its current state. */
   readonly applies: (view: AccountView) => boolean;
-  /** What will happen. */
+  /** Describes what will happen. */
   readonly says: (view: AccountView, query: Fields) => string;
-  /** What is asked beside it; only who asks for a plan reads the catalog. */
+  /** Further fields of the form. `plans` is a function, so that only the form with plans reads the catalog. */
   readonly fields?: (plans: () => readonly Plan[], query: Fields) => Html;
   readonly run: (input: ActionInput) => Promise<Notice>;
 }
 
 const OVERLAPS: readonly (readonly [seconds: number, text: string])[] = [
   [0, 'ends at once'],
-  [3_600, 'goes on for 1 hour'],
-  [86_400, 'goes on for 1 day'],
-  [7 * 86_400, 'goes on for 7 days'],
-  [30 * 86_400, 'goes on for 30 days'],
+  [3_600, 'stays valid for 1 hour'],
+  [86_400, 'stays valid for 1 day'],
+  [7 * 86_400, 'stays valid for 7 days'],
+  [30 * 86_400, 'stays valid for 30 days'],
 ];
 
 const good = (text: string, secret?: string): Notice => ({
@@ -52,7 +52,7 @@ const keyIdOf = (form: Fields): number => {
   return id;
 };
 
-export const overlapField = (): Html => html`<label>The key in use now
+export const overlapField = (): Html => html`<label>The current key
 <select name="overlap">${OVERLAPS.map(([seconds, text]) => html`<option value="${seconds}"${seconds === 86_400 && html` selected`}>${text}</option>`)}</select></label>`;
 
 export const rotate = ({ ledger, name, form }: ActionInput): Promise<IssuedKey> =>
@@ -63,7 +63,7 @@ export const keyIssuedNotice = (name: string, { key, record }: IssuedKey): Notic
 
 export async function showKey({ ledger, name, form }: ActionInput): Promise<Notice> {
   const { key, record } = await ledger.showKey(name, form.whole('key'));
-  return good(`Key ${record.id} of ${name}. The look is in the audit.`, key);
+  return good(`Key ${record.id} of ${name}. The audit names you as the one who viewed it.`, key);
 }
 
 export async function revoke({ ledger, name, form }: ActionInput): Promise<Notice> {
@@ -77,8 +77,8 @@ const planField = (plans: () => readonly Plan[]): Html => html`<label>Plan <sele
   ({ id, name, lookups }) =>
     html`<option value="${id}">${name}: ${lookups === null ? 'lookups as agreed' : `${count(lookups)} lookups`}</option>`,
 )}</select></label>
-<label>Reference of the payment; each counts once <input name="reference" maxlength="128" required></label>
-<label>Lookups a cycle, for a plan without a number of its own <input name="limit" inputmode="numeric" maxlength="15"></label>`;
+<label>Payment reference; each counts once <input name="reference" maxlength="128" required></label>
+<label>Lookups per cycle, for a plan without a fixed number <input name="limit" inputmode="numeric" maxlength="15"></label>`;
 
 const creditField =
   (): Html => html`<label>Lookups to give back <input name="credit" inputmode="numeric" maxlength="15" required></label>
@@ -96,7 +96,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     id: 'show-key',
     title: 'Show the key',
     applies: hasKey,
-    says: ({ account }) => `The current key of ${account.name} is shown once. The audit notes who looked.`,
+    says: ({ account }) => `The current key of ${account.name} is shown once. The audit records who viewed it.`,
     fields: (_, query) => keyField(query),
     run: showKey,
   },
@@ -105,7 +105,7 @@ const KEY_ACTIONS: readonly AccountAction[] = [
     title: 'Rotate the key',
     applies: (view) => isOpen(view) && hasKey(view),
     says: ({ account }) =>
-      `${account.name} gets a new key. The key in use now goes on for as long as you say, and is refused (401) after it.`,
+      `${account.name} gets a new key. The current key stays valid for as long as you choose, and is refused (401) afterwards.`,
     fields: overlapField,
     run: async (input) => keyIssuedNotice(input.name, await rotate(input)),
   },
@@ -128,8 +128,8 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     applies: isOpen,
     says: ({ account }) =>
       account.anchor === null
-        ? `${account.name} is activated with the plan, its cycle of 30 days begins now, and it gets a key where it has none.`
-        : `A larger plan of ${account.name} counts at once; what is used stays used. A smaller one counts from the next cycle on.`,
+        ? `${account.name} is activated with the plan, its cycle of 30 days begins now, and it gets a key if it has none.`
+        : `A larger plan of ${account.name} takes effect at once; what is used stays used. A smaller one takes effect with the next cycle.`,
     fields: planField,
     run: async ({ ledger, name, form }) => {
       const { account, issued: first } = await ledger.subscribe(
@@ -156,7 +156,7 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     isDangerous: true,
     applies: ({ account }) => account.state === 'active',
     says: ({ account }) =>
-      `Every lookup of ${account.name} is refused (403) until you reactivate it. Its cycle goes on.`,
+      `Every lookup of ${account.name} is refused (403) until you reactivate it. Its cycle continues.`,
     run: async ({ ledger, name }) => {
       await ledger.setActive(name, false);
       return good(`${name} is suspended.`);
@@ -177,7 +177,7 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     title: 'Give lookups back',
     applies: ({ account }) => account.anchor !== null && account.state !== 'closed',
     says: ({ account }) =>
-      `${account.name} gets lookups of the present cycle back: for what damage or a lost host has charged without a lookup.`,
+      `${account.name} gets lookups of the current cycle back: those that damage or a lost host has charged without an answer.`,
     fields: creditField,
     run: async ({ ledger, ledgerFile, name, form }) => {
       const credit = form.whole('credit') ?? 0;
@@ -192,7 +192,7 @@ const STATE_ACTIONS: readonly AccountAction[] = [
     isDangerous: true,
     applies: isOpen,
     says: ({ account }) =>
-      `${account.name} is closed for good: its keys match no account any more (401). Its records stay. This cannot be undone.`,
+      `${account.name} is closed for good: its keys no longer match an account (401). Its records stay. This cannot be undone.`,
     run: async ({ ledger, name }) => {
       await ledger.closeAccount(name);
       return good(`${name} is closed.`);

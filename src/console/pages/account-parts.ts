@@ -1,4 +1,4 @@
-/** What the pages of an account have in common, for operators and for the account itself. */
+/** Parts that the pages of an account share, for operators and for the account itself. */
 import { counted } from '../../counted.ts';
 import { isKeyCurrent } from '../../ledger/key-validity.ts';
 import type { AccountView } from '../../ledger/ledger.ts';
@@ -25,15 +25,15 @@ export function planFacts(view: AccountView): Html {
   ]);
 }
 
-/** Keys that have ended, on a page. */
+/** Maximum number of ended keys on a page. */
 const ENDED_SHOWN = 50;
 
-/** The keys, the latest first, never a key itself. `action` is what can be done with one that is current. */
+/** Returns the table of keys, newest first, without the keys themselves. `action` returns the action for a key that is still valid. */
 export function keyTable(view: AccountView, action: (keyId: number) => Value): Html {
   const ended = view.keys.filter((key) => !isKeyCurrent(key, view.latestSeconds));
-  const left = ended.slice(0, -ENDED_SHOWN);
+  const hidden = ended.slice(0, -ENDED_SHOWN);
   const rows = view.keys
-    .filter((key) => !left.includes(key))
+    .filter((key) => !hidden.includes(key))
     .toReversed()
     .map((key) => {
       const isOver = ended.includes(key);
@@ -55,7 +55,7 @@ export function keyTable(view: AccountView, action: (keyId: number) => Value): H
     });
   const titles = ['Key', 'State', 'Issued', 'Ends', 'Action'];
   const list = table('All keys', titles, rows);
-  return left.length === 0
+  return hidden.length === 0
     ? list
-    : html`${list}<p class="hint">${counted(left.length, 'key')} more that ended before are in the audit.</p>`;
+    : html`${list}<p class="hint">${counted(hidden.length, 'key')} that ended earlier: see the audit.</p>`;
 }

@@ -1,4 +1,4 @@
-/** Accounts for operators and viewers: who may look up, on which plan, what they use; and every change of it. */
+/** The pages of accounts for operators and viewers: plans, usage, keys, and every change of an account. */
 import { PagegateError } from '../../errors.ts';
 import { readAudit } from '../../ledger/audit.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
@@ -23,19 +23,19 @@ import { quotaMark, STATE_TONES, USAGE_RANGES, usageCsv, usageCsvOfAll, usagePar
 
 const AUDIT_LINES = 20;
 
-/** Says on the page at `to` what came of a change, be it done or refused. */
+/** Redirects to the page at `to` with the outcome of a change; if the change is refused, to `onFailure` with the reason. */
 export async function redirectWithNotice(to: string, change: Promise<Notice>, onFailure = to): Promise<Redirect> {
   try {
     return { kind: 'redirect', to, notice: await change };
   } catch (error) {
-    // Who is signed out comes to no page that could say it.
-    const isTold = error instanceof PagegateError || (error instanceof HttpRefusal && error.status !== 401);
-    if (!isTold) throw error;
+    // After a 401 there is no session that could show a notice.
+    const isExpected = error instanceof PagegateError || (error instanceof HttpRefusal && error.status !== 401);
+    if (!isExpected) throw error;
     return { kind: 'redirect', to: onFailure, notice: { tone: 'bad', text: error.message } };
   }
 }
 
-/** What a change says of servers that do not follow it yet. */
+/** Adds to the notice of a change that some servers do not apply it yet, if so. */
 export function withLag(notice: Notice, { lag }: Ledger): Notice {
   return lag === undefined ? notice : { ...notice, text: `${notice.text} ${lag}` };
 }
@@ -71,7 +71,7 @@ function nothing(query: Fields): string {
   if (query.get('after') !== '') return 'There are no further accounts.';
   return query.get('q') === ''
     ? 'There are no accounts yet. Create the first below, then subscribe a plan: that issues its key.'
-    : 'No account has this in its name.';
+    : 'No account name contains this.';
 }
 
 const createForm = (base: string, csrf: string): Html =>
@@ -131,8 +131,8 @@ async function show(visit: SignedVisit): Promise<Page> {
         session.role === 'operator' &&
         html`<a href="${here}/revoke-key?key=${id}" aria-label="Revoke key ${id}">Revoke</a>`,
     );
-    const own = new URLSearchParams({ account: name });
-    const [decisions, changes] = [`${base}decisions?${own}`, `${base}audit?${own}`];
+    const filter = new URLSearchParams({ account: name });
+    const [decisions, changes] = [`${base}decisions?${filter}`, `${base}audit?${filter}`];
     return html`${planFacts(view)}${actions(visit, view)}<p><a href="${decisions}">Decisions of this account</a></p>
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${
@@ -149,19 +149,19 @@ function actionOf({ params }: SignedVisit): AccountAction {
   return action;
 }
 
-/** Asks once, and says what will happen: to the account as it is now. */
+/** Asks for confirmation, and describes what will happen to the account in its current state. */
 async function confirm(visit: SignedVisit): Promise<Page> {
   const { app, base, params, csrf, query } = visit;
   const action = actionOf(visit);
   const name = params['name']!;
   const here = `${base}accounts/${pathSegment(name)}`;
-  // The state first: what is changed between the two is refused then, not overlooked.
+  // Read the state first: if the account changes between the two reads, the form is refused instead of missing the change.
   const [state, view] = await app.accounts.read(
     async (ledger) => [await ledger.stateOf(name), await ledger.view(name)] as const,
   );
   const content = action.applies(view)
     ? html`<p>${action.says(view, query)}</p>
-${form(`${here}/${action.id}`, csrf, html`<input type="hidden" name="state" value="${state}">${action.fields?.(() => app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`, 'stack')}`
+${form(`${here}/${action.id}`, csrf, html`<input type="hidden" name="state" value="${state}">${action.fields?.(() => app.accounts.plans(), query)}<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Cancel</a></div>`, 'stack')}`
     : html`<p>The account is ${view.account.state}; there is nothing to do here.</p><p><a href="${here}">Back to ${name}</a></p>`;
   return { kind: 'page', title: `${action.title}: ${name}`, body: content };
 }

@@ -1,4 +1,4 @@
-/** The audit: who changed what, in the ledger and in the console. */
+/** The page of the audit: who changed what in the ledger and in the console. */
 import { PagegateError } from '../../errors.ts';
 import { type AuditEntry, type AuditFilter, auditStateJson, readAudit } from '../../ledger/audit.ts';
 import { LIMITS } from '../../limits.ts';
@@ -29,7 +29,7 @@ function wantedOf({ query }: SignedVisit): Wanted {
   return { account: account?.toLowerCase(), actor, action, from: seconds(from), to: seconds(to) };
 }
 
-/** What was done in the console; what an account did there is its own. */
+/** Returns matching events of the console. If the filter names an account, only those that this account caused. */
 function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
   const { account, actor = '', action = '', from = 0, to = Number.POSITIVE_INFINITY } = wanted;
   return store.events
@@ -46,20 +46,23 @@ function eventLines({ store }: ConsoleContext, wanted: Wanted): Line[] {
     .map((event) => ({ ...event, account: null, before: null, after: null }));
 }
 
-/** Lines of both tables, newest first. @throws PagegateError account_not_found */
+/** Returns matching lines of the ledger's audit and of the console's events, newest first. @throws PagegateError account_not_found */
 async function lines(app: ConsoleContext, wanted: Wanted, most: number): Promise<Line[]> {
   const ledger = (await app.accounts.readIfAny((open) => readAudit(open, wanted.account, most, wanted))) ?? [];
   return merged(ledger, eventLines(app, wanted), most);
 }
 
-/** Two lists as one. Each keeps its order, also where a clock was set back: whatever comes behind, no line changes its place or is on no page. */
-function merged(some: readonly Line[], others: readonly Line[], most: number): Line[] {
+/**
+ * Merges two lists, newest first. Each keeps its order even if a clock was set back: the first lines are the same whatever `most` is, so
+ * that no line moves between pages or is skipped.
+ */
+function merged(left: readonly Line[], right: readonly Line[], most: number): Line[] {
   const found: Line[] = [];
   for (let [i, j] = [0, 0]; found.length < most; ) {
-    const [one, other] = [some[i], others[j]];
-    const next = one !== undefined && (other === undefined || one.at >= other.at) ? one : other;
+    const [a, b] = [left[i], right[j]];
+    const next = a !== undefined && (b === undefined || a.at >= b.at) ? a : b;
     if (next === undefined) break;
-    if (next === one) i += 1;
+    if (next === a) i += 1;
     else j += 1;
     found.push(next);
   }
@@ -73,7 +76,7 @@ function filterForm({ base, query }: SignedVisit): Html {
   return html`<form class="row" action="${base}audit">${fields}${timeFields(query)}<button>Show</button></form>`;
 }
 
-/** The same filter at another place of the list, or as a file. */
+/** Returns the URL of the same filter at another position, or as a file. */
 function address({ base, query }: SignedVisit, page: string, skip: number): string {
   const fields = new URLSearchParams([...query].filter(([name, value]) => name !== 'skip' && value !== ''));
   if (skip > 0) fields.set('skip', String(skip));
@@ -112,7 +115,8 @@ ${rows.length === 0 ? emptyState(nothing(visit)) : table('Audit', titles, rows)}
   }
 }
 
-const nothing = ({ query }: SignedVisit): string => (query.isEmpty ? 'Nothing was changed yet.' : 'No change fits.');
+const nothing = ({ query }: SignedVisit): string =>
+  query.isEmpty ? 'Nothing has been changed yet.' : 'No change matches.';
 
 async function download(visit: SignedVisit): Promise<Download> {
   const rows = (await lines(visit.app, wantedOf(visit), EXPORTED)).map(({ at, actor, action, account }) =>

@@ -1,4 +1,4 @@
-/** Decisions: the decision log, the latest first, filtered while it is read, and sent as it is found. */
+/** The page of decisions: the decision log, newest first. Lines are filtered while they are read, and sent as they are found. */
 import { parseTarget } from '../../domain/target.ts';
 import { LIMITS } from '../../limits.ts';
 import type { DecisionFilter, LoggedDecision } from '../decisions/filter.ts';
@@ -11,33 +11,33 @@ import { type Download, type Page, type Route, type SignedVisit, STAFF } from '.
 import { bytes, duration, emptyState, moment, verdictMark } from '../web/widgets.ts';
 
 const SHOWN = LIMITS.consoleDecisions.value;
-/** A page that is followed is asked for again and again. */
+/** Time for one search of a live page, which is requested repeatedly. */
 const LIVE_BUDGET_MS = 500;
-/** While nothing is found, a page says so often how far the search is. */
-const TOLD_EVERY_MS = 400;
+/** While nothing is found, the page shows the progress of the search at this interval. */
+const PROGRESS_EVERY_MS = 400;
 const LIVE_SECONDS = 2;
-/** All who follow the same get the same. */
+/** Cache time of a live page: all users with the same filter share it. */
 const LIVE_KEPT_MS = 1_000;
 const VERDICTS = ['allow', 'flag', 'deny'];
 const UUID = /^[0-9a-f-]{36}$/;
-/** What stands for every host below another, as in a policy and as in a cookie. */
+/** The prefix for "every host below", as in a policy (`*.`) or in a cookie (`.`). */
 const BELOW = /^\*?\./;
 
 /**
- * A host as the log writes it, also where somebody pasted a URL or wrote it in letters of its own language; with a dot before it for
- * those below it alone.
+ * Converts what a user typed (a host, a URL or an international name) into a host in the form of the log; with a leading dot if only the
+ * hosts below it are meant.
  *
  * @throws HttpRefusal 400
  */
 function domainOf(text: string): string {
   const name = text.replace(BELOW, '');
   const target = parseTarget(name);
-  // A URL may have a star after its host.
+  // In a URL, a star after the host is part of the URL and does no harm.
   const host = 'problem' in target ? name.toLowerCase() : target.url.host;
   if (host.includes('*')) {
     const what =
-      'expected a host such as example.com, which stands for the hosts below it, too, or *.example.com for those alone';
-    throw new HttpRefusal(400, `domain: ${what}; a * anywhere else stands for nothing. Got "${text}".`);
+      'expected a host such as example.com, which includes the hosts below it, or *.example.com for only those';
+    throw new HttpRefusal(400, `domain: ${what}; a * is not possible anywhere else. Got "${text}".`);
   }
   return name === text ? host : `.${host}`;
 }
@@ -50,7 +50,7 @@ function filterOf({ query }: SignedVisit): DecisionFilter {
   const domain = filterText(query, 'domain');
   return {
     verdict,
-    // Names of accounts have no capitals.
+    // Account names have no capital letters.
     account: filterText(query, 'account')?.toLowerCase(),
     domain: domain === undefined ? undefined : domainOf(domain),
     rule: filterText(query, 'rule'),
@@ -64,7 +64,7 @@ function placeOf({ query }: SignedVisit): LogPosition | undefined {
   if (text === '') return undefined;
   const [time = '', id = ''] = text.split('_', 2);
   if (!/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z$/.test(time) || (id !== '' && !UUID.test(id)))
-    throw new HttpRefusal(400, 'behind: expected a place that a page of decisions gave.');
+    throw new HttpRefusal(400, 'behind: expected a position from a link on a page of decisions.');
   return { time, id };
 }
 
@@ -73,13 +73,13 @@ interface Wanted {
   readonly place: LogPosition | undefined;
 }
 
-/** What a page or a file is to hold, read before anything of it is sent. @throws HttpRefusal 400, PagegateError console_busy */
+/** Parses what a page or file should contain, before anything is sent. @throws HttpRefusal 400, PagegateError console_busy */
 function wantedOf(visit: SignedVisit): Wanted {
   visit.app.decisions.assertFree();
   return { filter: filterOf(visit), place: placeOf(visit) };
 }
 
-/** The same page with other fields; an empty one goes. */
+/** Returns the URL of a page with changed query parameters; empty ones are removed. */
 function address(visit: SignedVisit, page: string, changes: Readonly<Record<string, string>>): string {
   const fields = new URLSearchParams();
   for (const [name, value] of [...visit.query, ...Object.entries(changes)]) fields.set(name, value);
@@ -114,34 +114,34 @@ const COLUMNS = ['When', 'Verdict', 'Method', 'Where', 'By', 'Why', 'Account', '
 const searched = ({ backTo, doneBytes, allBytes }: SearchProgress): Html =>
   html`Searched back to ${moment(backTo)}; ${bytes(doneBytes)} of ${bytes(allBytes)} read.`;
 
-/** The rows as they are found, and below them how to go on. */
-async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLive: boolean): AsyncGenerator<Html> {
+/** Yields the rows as they are found, then a link to continue. */
+async function* rows(visit: SignedVisit, { filter, place: start }: Wanted, isLive: boolean): AsyncGenerator<Html> {
   const { app, signal } = visit;
   const until = performance.now() + (isLive ? LIVE_BUDGET_MS : LIMITS.consoleSearchMs.value);
   let shown = 0;
   let place: string | undefined;
   let progress: SearchProgress | undefined;
   let isOver = true;
-  let toldMs = performance.now();
+  let sentMs = performance.now();
   yield html`<div class="wide" role="region" aria-label="Decisions" tabindex="0"><table><thead><tr>${COLUMNS.map(
     (title) => html`<th scope="col">${title}</th>`,
   )}</tr></thead><tbody>`;
-  for await (const found of app.decisions.read(filter, behind)) {
+  for await (const found of app.decisions.read(filter, start)) {
     if (signal.aborted) return;
     const isProgress = found instanceof SearchProgress;
     const now = performance.now();
     if (isProgress) {
       progress = found;
-      // The search goes on there: what was found last may lie far before it.
+      // Continue there: the last match may be much newer than this position.
       if (place === undefined || !place.startsWith(found.backTo)) place = `${found.backTo}_`;
     }
     if (now > until || (!isProgress && shown >= SHOWN)) {
       isOver = false;
       break;
     }
-    if (isProgress && now - toldMs < TOLD_EVERY_MS) continue;
-    toldMs = now;
-    // The style sheet shows such a row while it is the last one.
+    if (isProgress && now - sentMs < PROGRESS_EVERY_MS) continue;
+    sentMs = now;
+    // The style sheet shows such a row only while it is the last one.
     if (isProgress) yield html`<tr class="searched"><td colspan="${COLUMNS.length}">${searched(found)}</td></tr>`;
     else {
       shown += 1;
@@ -157,11 +157,11 @@ async function* rows(visit: SignedVisit, { filter, place: behind }: Wanted, isLi
 const nothing = ({ app, query }: SignedVisit): Html =>
   emptyState(
     app.config.decision_log.enabled
-      ? `No decision fits.${query.get('account') + query.get('rule') === '' ? '' : ' An account and a rule are found by their whole names.'}`
-      : 'The decision log is off: decision_log.enabled switches it on. Older files would show here.',
+      ? `No decision matches.${query.get('account') + query.get('rule') === '' ? '' : ' Accounts and rules are found only by their full names.'}`
+      : 'The decision log is off: decision_log.enabled switches it on. Lines of older files would appear here.',
   );
 
-/** How to go on where there is more, or where the time was over. */
+/** Returns the link to further lines, and the progress if the search ran out of time. */
 function ended(
   visit: SignedVisit,
   shown: number,
@@ -171,8 +171,8 @@ function ended(
   const isTimeOver = shown < SHOWN;
   const more =
     place !== undefined &&
-    html`<p class="actions"><a class="button plain" href="${address(visit, 'decisions', { behind: place, live: '' })}">${isTimeOver ? 'Go on searching' : 'Older'}</a></p>`;
-  return html`${isTimeOver && progress !== undefined && html`<p class="hint">${searched(progress)} Narrow it down by time, or save it as a file: that looks through everything.</p>`}${more}`;
+    html`<p class="actions"><a class="button plain" href="${address(visit, 'decisions', { behind: place, live: '' })}">${isTimeOver ? 'Continue the search' : 'Older'}</a></p>`;
+  return html`${isTimeOver && progress !== undefined && html`<p class="hint">${searched(progress)} Narrow it down by time, or save it as a file: that searches everything.</p>`}${more}`;
 }
 
 function filterForm(visit: SignedVisit): Html {
@@ -198,7 +198,7 @@ function decisions(visit: SignedVisit): Page {
   const save = (type: string): string => address(visit, `decisions.${type}`, { behind: '', live: '' });
   const body = html`${filterForm(visit)}
 <p class="actions">${live} <a class="button plain" href="${save('csv')}">Save as CSV</a> <a class="button plain" href="${save('ndjson')}">Save as NDJSON</a></p>
-<p class="hint">The latest first. Unless <code>decision_log.full_url</code> is set, what may be a secret in an address is written as ***.</p>`;
+<p class="hint">Newest first. Unless <code>decision_log.full_url</code> is set, what may be a secret in an address is written as ***.</p>`;
   const page = { kind: 'page', title: 'Decisions', body } as const;
   if (!isLive) return { ...page, more: rows(visit, wanted, false) };
   return { ...page, renewSeconds: LIVE_SECONDS, more: followed(visit, wanted) };
@@ -207,7 +207,7 @@ function decisions(visit: SignedVisit): Page {
 async function* followed(visit: SignedVisit, wanted: Wanted): AsyncGenerator<Html> {
   const { app } = visit;
   yield await app.kept.get(`live ${address(visit, 'decisions', {})}`, LIVE_KEPT_MS, async () => {
-    // Others wait for it, too: it does not end with this browser.
+    // Other browsers may wait for the same search, so it does not end when this one disconnects.
     const shared = { ...visit, signal: new AbortController().signal };
     const parts: Html[] = [];
     for await (const part of rows(shared, wanted, true)) parts.push(part);
@@ -215,7 +215,7 @@ async function* followed(visit: SignedVisit, wanted: Wanted): AsyncGenerator<Htm
   });
 }
 
-/** All wanted lines, however many: a browser that reads slowly is waited for. */
+/** Yields all matching lines, however many, with back-pressure from the browser. */
 async function* exported(
   visit: SignedVisit,
   { filter }: Wanted,

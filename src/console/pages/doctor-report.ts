@@ -1,25 +1,25 @@
-/** What doctor says, as the health page shows it. It examines in the background, when somebody looks. */
+/** The results of doctor for the page of health. The checks run in the background when the page is viewed. */
 import type { CheckResult, Status } from '../../doctor/check.ts';
 import type { JobRunner } from '../jobs/runner.ts';
 import { type Html, html } from '../web/html.ts';
 import { emptyState, mark, moment, type Tone, table } from '../web/widgets.ts';
 
-/** An older report is made again when somebody looks. */
+/** A report older than this is made again when the page is viewed. */
 const FRESH_MS = 60_000;
 
 const TONES: Readonly<Record<Status, Tone>> = { ok: 'good', warning: 'warn', problem: 'bad', skipped: 'plain' };
 const ORDER: readonly Status[] = ['problem', 'warning', 'ok', 'skipped'];
 
-/** The latest report of a console. */
+/** The latest report of doctor. */
 export class DoctorReport {
   #results: readonly CheckResult[] | undefined;
   #madeMs = Number.NEGATIVE_INFINITY;
-  /** Of a clock that nobody sets. */
+  /** Milliseconds of the monotonic clock. */
   #freshUntilMs = Number.NEGATIVE_INFINITY;
   #failure: string | undefined;
   #isRunning = false;
 
-  /** The report as it is; an old one is made again for the next look. */
+  /** Returns the current report. If it is old, starts a new one for the next view. */
   look(jobs: JobRunner): {
     readonly results: readonly CheckResult[] | undefined;
     readonly madeMs: number;
@@ -49,7 +49,7 @@ export function doctorReport(doctor: DoctorReport, jobs: JobRunner): Html {
   if (results === undefined) {
     const text =
       failure ??
-      'It is examining. The page shows what it says as soon as it is there; without scripts, load the page again.';
+      'The checks are running. The page shows their results as soon as they are there; without scripts, load the page again.';
     return html`<div data-live id="doctor-report">${emptyState(text)}</div>`;
   }
   const sorted = [...results].sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
@@ -60,7 +60,7 @@ export function doctorReport(doctor: DoctorReport, jobs: JobRunner): Html {
     html`${found}${advice !== undefined && html`<div class="advice">${advice}</div>`}`,
   ]);
   return html`<div data-live id="doctor-report"><p class="hint">Problems: ${counted[0]}, warnings: ${counted[1]}. Examined ${moment(madeMs / 1000)}${
-    failure !== undefined && `; the latest try failed: ${failure}`
+    failure !== undefined && `; the latest attempt failed: ${failure}`
   }</p>
 ${table('Every check', ['Result', 'Check', 'Found, and what to do'], rows)}</div>`;
 }

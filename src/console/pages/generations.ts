@@ -1,4 +1,4 @@
-/** Generations: what is served, what is kept, what is refused and why, how they differ; verify, compare, roll back. */
+/** The page of generations: which are served, kept or refused, and how they differ; actions to verify, compare and roll back. */
 import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { type Progress, percentOf } from '../../progress.ts';
@@ -25,7 +25,7 @@ function stateOf(one: Generation, withdrawn: ReadonlySet<string>): readonly [ton
   return withdrawn.has(one.report.manifestSha256) ? ['warn', 'rolled back'] : ['plain', 'kept'];
 }
 
-/** How a generation differs from the one before it, as far as it is known. */
+/** Returns how a generation differs from the previous one, as far as known. */
 function difference(
   { app, base, session, csrf }: SignedVisit,
   before: Generation | undefined,
@@ -41,8 +41,8 @@ function difference(
   return html`${net}${session.role === 'operator' && form(action, csrf, html`<button class="plain" aria-label="Compare generation ${after.generation}">Compare</button>`)}`;
 }
 
-/** How far work is: a bar where it is known, and the words. */
-function howFar(title: string, { what, share, detail = '' }: Progress): Html {
+/** Returns the progress of a job: a bar if the share is known, and the text. */
+function progressOf(title: string, { what, share, detail = '' }: Progress): Html {
   const percent = share === undefined ? undefined : percentOf(share);
   const bar = html`<progress max="100" value="${percent}" aria-label="${title}"></progress> `;
   const words = [what, ...(percent === undefined ? [] : [`${percent} %`]), ...(detail === '' ? [] : [detail])];
@@ -53,14 +53,14 @@ function jobLine({ title, actor, startedMs, endedMs, progress, text, state }: Jo
   const tone: Tone = state === 'done' ? 'good' : state === 'failed' ? 'bad' : 'warn';
   // The clock may have been set back since.
   const took = duration(Math.max(0, (endedMs ?? Date.now()) - startedMs) / 1000);
-  const shown = state === 'running' ? howFar(title, progress) : text;
+  const shown = state === 'running' ? progressOf(title, progress) : text;
   return [mark(tone, state), title, shown, actor, moment(startedMs / 1000), took];
 }
 
 function work({ app, base, session, csrf }: SignedVisit): Html {
   const { running } = app.jobs;
   const found = readProgress(app.paths.indexDir);
-  // One that was started here is in the list already.
+  // A refresh that the console started is in its list of jobs already.
   const refresh = found?.pid === running?.pid ? undefined : found;
   const stop =
     session.role === 'operator' &&
@@ -70,26 +70,26 @@ function work({ app, base, session, csrf }: SignedVisit): Html {
       csrf,
       html`<input type="hidden" name="job" value="${running.startedMs}"><button class="plain">Stop it</button>`,
     );
-  const columns = ['State', 'Work', 'How far, or what came of it', 'Who', 'Since', 'Took'];
-  const own = app.jobs.jobs.map(jobLine);
+  const columns = ['State', 'Work', 'Progress or result', 'Who', 'Since', 'Took'];
+  const jobs = app.jobs.jobs.map(jobLine);
   const rows =
     refresh === undefined
-      ? own
+      ? jobs
       : [
           [
             mark('warn', 'running'),
             'Refresh',
-            howFar('Refresh', refresh),
+            progressOf('Refresh', refresh),
             `process ${refresh.pid}`,
             moment(refresh.started),
             '',
           ],
-          ...own,
+          ...jobs,
         ];
-  return html`<div data-live id="work">${rows.length === 0 ? emptyState('Nothing runs. A refresh that is started here, by the command line or by a timer shows here with its progress.') : table('Work', columns, rows)}${stop}</div>`;
+  return html`<div data-live id="work">${rows.length === 0 ? emptyState('Nothing is running. Every refresh appears here with its progress, whether it is started here, on the command line or by a timer.') : table('Work', columns, rows)}${stop}</div>`;
 }
 
-/** The latest builds and what was rejected in them, from their reports. */
+/** Returns the signature and the number of rejects of a generation, from its report. */
 function reportOf({ report }: Generation): Value {
   if (report === undefined) return '–';
   const rejected = Object.values(rejectsOf(report)).reduce((sum, reason) => sum + reason, 0);
@@ -134,7 +134,7 @@ function list(visit: SignedVisit): Page {
     'Built',
     { numbers: 'Records' },
     { numbers: 'Size' },
-    'Beside the one before',
+    'Change from the previous',
     'Origin',
   ];
   const litter = listLitter(indexDir).length;
@@ -143,23 +143,23 @@ function list(visit: SignedVisit): Page {
     session.role === 'operator' &&
     (isDropKnown
       ? html`<p class="actions"><a class="button plain" href="${base}generations/refresh">Refresh</a></p>`
-      : html`<p class="hint">To start a refresh here, let refresh.drop name the folder that drops are delivered to.</p>`);
+      : html`<p class="hint">To start a refresh here, set refresh.drop to the folder to which drops are delivered.</p>`);
   const refused = marks.map(({ generation, revision, withdrawnAt }) => [generation, revision, moment(withdrawnAt)]);
-  const body = html`${rows.length === 0 ? emptyState('No generation is kept. Bring the first with a refresh: on the server, pagegate refresh DROP.') : table('Generations', columns, rows, 'kept')}
+  const body = html`${rows.length === 0 ? emptyState('There is no generation yet. Build the first one on the server: pagegate refresh DROP.') : table('Generations', columns, rows, 'kept')}
 ${refresh}
-${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or a refresh that runs; pagegate prune removes leftovers.</p>`}
+${litter > 0 && html`<p class="hint">${litter} leftovers of interrupted runs, or files of a running refresh; pagegate prune removes leftovers.</p>`}
 <section aria-labelledby="work-title"><h2 id="work-title">Work</h2>${work(visit)}</section>
 <section aria-labelledby="refused"><h2 id="refused">Refused from now on</h2>${
     refused.length === 0
       ? emptyState(
-          'No drop is refused. A drop that was rolled back is listed here, and no refresh brings it again by itself.',
+          'No drop is refused. Drops that were rolled back are listed here; no refresh serves them again automatically.',
         )
       : table('Drops that were rolled back', ['Was generation', 'Revision', 'Rolled back'], refused)
   }</section>`;
   return { kind: 'page', title: 'Generations', body, renewSeconds: RENEW_SECONDS };
 }
 
-/** The generation of an address, and the one before it. @throws HttpRefusal 404 */
+/** Finds the generation of the URL, the previous one, and the served one. @throws HttpRefusal 404 */
 function find({ app, params }: SignedVisit): {
   readonly one: Generation;
   readonly before: Generation | undefined;
@@ -175,31 +175,31 @@ function confirmRollback(visit: SignedVisit): Page {
   const { one, served } = find(visit);
   const { base } = visit;
   const { report, generation } = one;
-  const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
+  const back = html`<a class="button plain" href="${base}generations">Cancel</a>`;
   const title = `Serve generation ${generation}`;
   if (report === undefined || one.current) {
-    const why = one.current ? 'It is served already.' : 'It has no report: it is damaged and cannot be served.';
+    const why = one.current ? 'It is already served.' : 'It has no report: it is damaged and cannot be served.';
     return { kind: 'page', title, body: html`<p>${why}</p><p>${back}</p>` };
   }
   const now =
     served === undefined
       ? 'Nothing is served now.'
-      : `Served now is generation ${served.generation}, revision ${served.report?.revision ?? 'unknown'}.`;
+      : `Generation ${served.generation} is served now, revision ${served.report?.revision ?? 'unknown'}.`;
   const mark =
     served?.report !== undefined &&
     isOlder({ ...report, generation }, { ...served.report, generation: served.generation });
   const body = html`<p>${now}</p>
-<p>Generation ${generation} will be served instead: ${report.dataset}, revision ${report.revision}, made ${moment(report.created)}, ${count(report.recordCount)} records. It is verified first; until then, and if it fails, what is served stays.</p>
-${mark && html`<p>The drop of generation ${served.generation} counts as rolled back: no refresh brings it again by itself.</p>`}
+<p>Generation ${generation} will be served instead: ${report.dataset}, revision ${report.revision}, made ${moment(report.created)}, ${count(report.recordCount)} records. It is verified first; until then, and if that fails, the served generation stays.</p>
+${mark && html`<p>The drop of generation ${served.generation} then counts as rolled back: no refresh serves it again automatically.</p>`}
 ${form(`${base}generations/${generation}/rollback`, visit.csrf, html`<div class="actions"><button>${title}</button> ${back}</div>`)}`;
   return { kind: 'page', title, body };
 }
 
-/** Starts work, and says on the page of generations that it runs, or why not. */
+/** Starts a job, and redirects to the page of generations with a notice that it runs, or why it does not. */
 export const startJob = (work: () => string): Promise<Redirect> =>
   redirectWithNotice(
     '/generations',
-    (async () => ({ tone: 'good', text: `${work()} It shows below how far it is.` }) as const)(),
+    (async () => ({ tone: 'good', text: `${work()} Its progress is shown below.` }) as const)(),
   );
 
 function rollback(visit: SignedVisit): Promise<Redirect> {
@@ -235,7 +235,7 @@ function compare(visit: SignedVisit): Promise<Redirect> {
   const { app, session } = visit;
   const { one, before } = find(visit);
   return startJob(() => {
-    if (before === undefined) throw new PagegateError('generation_missing', 'There is none before it.');
+    if (before === undefined) throw new PagegateError('generation_missing', 'There is no generation before it.');
     app.jobs.start(
       { kind: 'compare', input: { before: before.generation, after: one.generation } },
       {

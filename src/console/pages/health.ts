@@ -1,4 +1,4 @@
-/** Health: what doctor says, what is not as it should be, what is counted. */
+/** The page of health: readiness, the results of doctor, warnings and metrics. */
 import { LOG_EVENTS } from '../../server/log-events.ts';
 import { METRICS } from '../../server/metric-definitions.ts';
 import type { ServerStatus } from '../../server/status.ts';
@@ -48,19 +48,19 @@ async function warnings({ ask }: ConsoleContext): Promise<Html> {
     return html`<div data-live id="warnings">${emptyState('The primary process has logged no warning since it started.')}</div>`;
   const rows = lines.map(({ time, event, fields }) => {
     const { level, meaning, action } = LOG_EVENTS[event];
-    const said = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
+    const facts = Object.entries(fields).map(([name, value]) => `${name}: ${value}`);
     return [
       moment(time),
       mark(level === 'error' ? 'bad' : 'warn', level),
       html`<code>${event}</code>`,
-      html`${meaning}<div>${said.join(', ')}</div>${action !== '' && html`<div class="advice">${action}</div>`}`,
+      html`${meaning}<div>${facts.join(', ')}</div>${action !== '' && html`<div class="advice">${action}</div>`}`,
     ];
   });
   const columns = ['When', 'Level', 'Event', 'What, and what to do'];
   return html`<div data-live id="warnings">${table('Warnings', columns, rows)}</div>`;
 }
 
-/** The values of each metric in Prometheus text. Of a histogram only sum and count: its buckets are what the overview draws. */
+/** Parses the values of each metric from Prometheus text. Of a histogram only sum and count: the overview plots its buckets. */
 export function readValues(text: string): ReadonlyMap<string, readonly (readonly [labels: string, value: string])[]> {
   const values = new Map<string, [string, string][]>();
   for (const line of text.split('\n')) {
@@ -93,7 +93,7 @@ async function metrics({ ask }: ConsoleContext): Promise<Html> {
 async function health({ app }: SignedVisit): Promise<Page> {
   const part = (task: Promise<Html>): Promise<Html> =>
     task.catch(() => emptyState('The primary process does not answer.'));
-  // All at once: where the primary hangs, the page waits for one answer and not for three.
+  // In parallel: if the primary hangs, the page waits for one timeout instead of three.
   const [status, warned, counted] = await Promise.all([
     app.ask('status').catch(() => undefined),
     part(warnings(app)),
@@ -101,11 +101,11 @@ async function health({ app }: SignedVisit): Promise<Page> {
   ]);
   const body = html`<section aria-labelledby="server"><h2 id="server">The server</h2>
 ${status === undefined ? html`<p data-live id="readiness">${mark('bad', 'no answer')} The primary process does not answer.</p>` : readiness(status)}</section>
-<section aria-labelledby="doctor"><h2 id="doctor">What doctor says</h2>${doctorReport(app.doctor, app.jobs)}</section>
+<section aria-labelledby="doctor"><h2 id="doctor">Results of pagegate doctor</h2>${doctorReport(app.doctor, app.jobs)}</section>
 <section aria-labelledby="log"><h2 id="log">Warnings</h2>
 <p class="hint">The latest of the primary process, newest first. Workers write theirs to the log of the service.</p>${warned}</section>
 <section aria-labelledby="metrics"><h2 id="metrics">Metrics</h2>
-<p class="hint">As <code>/metrics</code> of the admin listener tells them.</p>${counted}</section>`;
+<p class="hint">The same as <code>/metrics</code> of the admin listener.</p>${counted}</section>`;
   return { kind: 'page', title: 'Health', body, renewSeconds: RENEW_SECONDS };
 }
 

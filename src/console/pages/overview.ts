@@ -1,4 +1,4 @@
-/** The first page: is it healthy, what is served, what is asked, what is denied. */
+/** The first page: health, data, requests, verdicts and denials. */
 import { readTrustedKeys } from '../../config/trusted-keys.ts';
 import { PagegateError } from '../../errors.ts';
 import { loadLicense } from '../../license/installed.ts';
@@ -17,8 +17,9 @@ const RENEW_SECONDS = 10;
 
 interface Range {
   readonly text: string;
-  /** Of which steps, and how many seconds of them make one point. */
+  /** The step of its samples, in seconds. */
   readonly step: number;
+  /** The time that one point of a plot covers. */
   readonly pointSeconds: number;
   readonly seconds: number;
 }
@@ -31,11 +32,11 @@ const RANGES: Readonly<Record<string, Range>> = {
 const VERDICTS = ['allow', 'flag', 'deny'] as const;
 
 interface Point extends Sample {
-  /** Of how many seconds it knows: the present one has only begun. */
+  /** The time for which there are samples: the latest point is incomplete. */
   readonly coveredSeconds: number;
 }
 
-/** The points of a range, those without a sample as undefined, oldest first. */
+/** Returns the points of a range, oldest first; undefined for those without a sample. */
 function points(
   app: ConsoleContext,
   { step, pointSeconds, seconds }: Range,
@@ -57,7 +58,7 @@ function points(
   });
 }
 
-/** How long the fastest share of lookups took at most, in seconds; null where there were none. */
+/** Estimates a quantile of the latency, in seconds, from the counts of the histogram; null if there were no lookups. */
 export function quantile(counts: readonly number[], share: number): number | null {
   const total = counts.reduce((sum, one) => sum + one, 0);
   if (total === 0) return null;
@@ -95,7 +96,7 @@ function plots(range: Range, samples: readonly (Point | undefined)[], nowSeconds
   );
   const time = (seconds: number | null): string => (seconds === null ? '–' : duration(seconds));
   return html`${plot({
-    label: `Verdicts a minute over the last ${range.text.toLowerCase()}`,
+    label: `Verdicts per minute over the last ${range.text.toLowerCase()}`,
     kind: 'stack',
     layers: VERDICTS.map((verdict) => ({
       name: verdict,
@@ -128,18 +129,18 @@ ${plot({
 })}`;
 }
 
-/** The plots of a range, made once in a minute: that is how often something is added to them. */
+/** Returns the plots of a range, cached for a minute, because samples are added once a minute. */
 function overTime(app: ConsoleContext, range: Range, now: number): Html {
   const minute = Math.floor(now / MINUTE);
   return app.kept.get(`plots ${range.text} ${minute} ${app.store.series.latest()}`, MINUTE * 1_000, () => {
     const samples = points(app, range, now);
     return samples.some((sample) => sample !== undefined)
       ? plots(range, samples, now)
-      : emptyState('Nothing was counted yet in this time. The first minute shows up when it has ended.');
+      : emptyState('Nothing has been counted in this period yet. The first minute appears when it has ended.');
   });
 }
 
-/** A number, what it is, and where it leads. */
+/** Returns a card: a value with its name and a detail, linked to a page. */
 function card(to: string, name: string, value: Value, detail: Value): Html {
   return html`<li><a href="${to}"><span class="name">${name}</span> <span class="value">${value}</span> <span class="detail">${detail}</span></a></li>`;
 }
@@ -156,7 +157,7 @@ function license(app: ConsoleContext): readonly [tone: Tone, text: string, detai
       ? ['warn', `ended ${entitlement.until}`, `no more refreshes for ${licensee}`]
       : ['good', `until ${entitlement.until}`, `refreshes for ${licensee}`];
   } catch (error) {
-    return ['bad', 'none that counts', error instanceof PagegateError ? error.message : 'It cannot be read.'];
+    return ['bad', 'no valid license', error instanceof PagegateError ? error.message : 'It cannot be read.'];
   }
 }
 
@@ -176,7 +177,7 @@ function cards(visit: SignedVisit, status: ServerStatus | undefined, lastHour: S
   const workers = status === undefined ? 0 : status.workers.length + status.missing.length;
   return html`<ul class="cards" data-live id="cards">
 ${card(`${base}health`, 'State', mark(tone, tone === 'good' ? 'ready' : tone === 'warn' ? 'ready, with warnings' : 'not ready'), problems[0] ?? 'every lookup can be answered')}
-${card(`${base}generations`, 'Data', served === undefined ? 'no index' : `generation ${served.generation}`, served === undefined ? 'bring the first with pagegate refresh' : [`revision ${served.revision ?? '–'}, `, age === undefined ? 'age unknown' : `made ${duration(age)} ago`])}
+${card(`${base}generations`, 'Data', served === undefined ? 'no index' : `generation ${served.generation}`, served === undefined ? 'build the first with pagegate refresh' : [`revision ${served.revision ?? '–'}, `, age === undefined ? 'age unknown' : `made ${duration(age)} ago`])}
 ${card(`${base}decisions`, 'Requests, last hour', count(total(lastHour.requests)), `${count(refused)} refused (no lookup charged)`)}
 ${card(`${base}decisions?verdict=deny`, 'Denied, last hour', count(denied), `${percent(denied, verdicts)} of ${count(verdicts)} verdicts`)}
 ${card(`${base}health#metrics`, 'Time to a verdict', p50 === null ? '–' : duration(p50), p99 === null ? 'no lookups in the last hour' : `99 of 100 within ${duration(p99)}`)}

@@ -1,4 +1,4 @@
-/** The account area: an account sees itself, and nothing that names another. There is no name in its addresses that could be changed. */
+/** The pages of an account: it sees only itself. Their URLs contain no account name that could be changed. */
 
 import { isLastingKey } from '../../ledger/key-validity.ts';
 import { sessionActor } from '../sign-in.ts';
@@ -28,14 +28,14 @@ async function show(visit: SignedVisit): Promise<Page> {
       range: (days) => `${here}?days=${days}`,
       csv: `${here}/usage.csv`,
     });
-    // Whoever has an old key must not come to the new one by it.
+    // The holder of an old key must not get the new key with it.
     const mayChange = view.keys.some((key) => key.id === session.keyId && isLastingKey(key));
     const isSuspended = view.account.state !== 'active';
-    return html`${planFacts(view)}${isSuspended && html`<p>Lookups are refused (403) until the account is activated: ask whoever runs this pagegate.</p>`}
+    return html`${planFacts(view)}${isSuspended && html`<p>Lookups are refused (403) until the account is activated: ask the operators of this pagegate.</p>`}
 <section aria-labelledby="usage"><h2 id="usage">Usage</h2>${usage}</section>
 <section aria-labelledby="keys"><h2 id="keys">Keys</h2>${keyTable(view, (id) =>
       id === session.keyId
-        ? 'you are signed in with it'
+        ? 'you are signed in with this key'
         : mayChange && html`<a href="${here}/revoke-key?key=${id}" aria-label="Revoke key ${id}">Revoke</a>`,
     )}
 ${
@@ -49,22 +49,22 @@ ${
 
 function confirm(
   title: string,
-  says: string,
+  text: string,
   action: string,
   fields: (visit: SignedVisit) => ReturnType<typeof html>,
 ): (visit: SignedVisit) => Page {
   return (visit) => {
     const here = `${visit.base}account`;
-    const buttons = html`<div class="actions"><button>${title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
+    const buttons = html`<div class="actions"><button>${title}</button> <a class="button plain" href="${here}">Cancel</a></div>`;
     return {
       kind: 'page',
       title,
-      body: html`<p>${says}</p>${form(`${here}/${action}`, visit.csrf, html`${fields(visit)}${buttons}`, 'stack')}`,
+      body: html`<p>${text}</p>${form(`${here}/${action}`, visit.csrf, html`${fields(visit)}${buttons}`, 'stack')}`,
     };
   };
 }
 
-/** Makes a change to the account that is signed in, whatever the form says. */
+/** Makes a change to the account of the session, whatever the form contains. */
 function act(
   run: (input: ActionInput, visit: SignedVisit) => Promise<Notice>,
 ): (visit: SignedVisit) => Promise<Redirect> {
@@ -85,14 +85,15 @@ function act(
   };
 }
 
-/** The session that rotates its own key goes on with the new one. */
+/** Rotates the key of the session's account. The session continues with the new key. */
 async function rotateOwn(input: ActionInput, { app, session }: SignedVisit): Promise<Notice> {
   const next = await rotate(input);
   app.store.sessions.rebind(session.hash, next.record.id);
   return keyIssuedNotice(input.name, next);
 }
 
-const ROTATION = 'You get a new key. The key in use now goes on for as long as you say, and is refused (401) after it.';
+const ROTATION =
+  'You get a new key. The current key stays valid for as long as you choose, and is refused (401) afterwards.';
 const REVOCATION = 'The key is refused (401) from now on. Whoever still uses it is cut off at once.';
 
 export const OWN_ACCOUNT_ROUTES: readonly Route[] = [

@@ -1,4 +1,4 @@
-/** A refresh from the folder that drops are delivered to: what lies there, what would be served, and the start. No browser names a folder. */
+/** The page for a refresh from `refresh.drop`: it shows the delivered drop and starts the refresh. A browser cannot name a folder. */
 
 import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
@@ -15,7 +15,7 @@ import { startJob } from './generations.ts';
 
 type Drop = ReturnType<typeof inspectDrop>;
 
-const NO_FOLDER = 'refresh.drop names no folder that drops are delivered to.';
+const NO_FOLDER = 'refresh.drop is not set: it names the folder to which drops are delivered.';
 
 function dropFacts(folder: string, { manifest, signedBy }: Drop): Html {
   const { dataset, revision, created, files } = manifest;
@@ -34,21 +34,25 @@ function dropFacts(folder: string, { manifest, signedBy }: Drop): Html {
   ]);
 }
 
-/** Why a refresh would change nothing; undefined where it would. */
-function idle({ paths }: ConsoleContext, { manifestSha256 }: Drop, served: Generation | undefined): string | undefined {
+/** Returns why a refresh would change nothing; undefined if it would change something. */
+function whyUnchanged(
+  { paths }: ConsoleContext,
+  { manifestSha256 }: Drop,
+  served: Generation | undefined,
+): string | undefined {
   if (served?.report?.manifestSha256 === manifestSha256)
-    return `It is what generation ${served.generation} serves. There is nothing to do.`;
+    return `Generation ${served.generation} already serves this drop. There is nothing to do.`;
   const withdrawn = readWithdrawn(paths.indexDir).find((one) => one.manifestSha256 === manifestSha256);
   return withdrawn === undefined || served === undefined
     ? undefined
-    : `It was rolled back here, as generation ${withdrawn.generation}, and no refresh brings it again by itself. Where that generation is kept, serve it from the list.`;
+    : `It was rolled back here, as generation ${withdrawn.generation}, and no refresh serves it again automatically. If that generation is still kept, serve it from the list.`;
 }
 
-/** Says what a refresh would do, and asks once. */
+/** Describes what a refresh would do, and asks for confirmation. */
 function confirmRefresh({ app, base, csrf }: SignedVisit): Page {
   const folder = app.config.refresh.drop;
   const served = listGenerations(app.paths.indexDir).find(({ current }) => current);
-  const back = html`<a class="button plain" href="${base}generations">Leave it as it is</a>`;
+  const back = html`<a class="button plain" href="${base}generations">Cancel</a>`;
   const page = (body: Html): Page => ({ kind: 'page', title: 'Refresh', body });
   if (folder === null) return page(html`<p>${NO_FOLDER}</p><p>${back}</p>`);
   let drop: Drop;
@@ -56,21 +60,21 @@ function confirmRefresh({ app, base, csrf }: SignedVisit): Page {
     drop = inspectDrop(app.config, folder);
   } catch (error) {
     if (!(error instanceof PagegateError)) throw error;
-    const body = html`<p>${folder} has no drop that a refresh would take.</p><p>${back}</p>`;
+    const body = html`<p>${folder} has no drop that a refresh would accept.</p><p>${back}</p>`;
     return { ...page(body), problem: error.message };
   }
-  const why = idle(app, drop, served);
+  const why = whyUnchanged(app, drop, served);
   if (why !== undefined) return page(html`${dropFacts(folder, drop)}<p>${why}</p><p>${back}</p>`);
   const now =
     served === undefined
       ? 'Nothing is served now.'
-      : `Served now is generation ${served.generation}, revision ${served.report?.revision ?? 'unknown'}.`;
+      : `Generation ${served.generation} is served now, revision ${served.report?.revision ?? 'unknown'}.`;
   return page(html`${dropFacts(folder, drop)}
-<p>${now} The next generation is built of this drop, verified, and then served instead. Until then, and if anything is wrong with the drop or the license does not cover it, what is served stays.</p>
+<p>${now} The next generation is built from this drop, verified, and then served instead. Until then, and if anything is wrong with the drop or the license does not cover it, the served generation stays.</p>
 ${form(`${base}generations/refresh`, csrf, html`<input type="hidden" name="manifest" value="${drop.manifestSha256}"><div class="actions"><button>Refresh</button> ${back}</div>`)}`);
 }
 
-/** Starts it, where the drop is still the one that was shown. */
+/** Starts the refresh if the drop is still the one that was shown. */
 function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redirect> {
   const folder = app.config.refresh.drop;
   return startJob(() => {
@@ -86,12 +90,12 @@ function startRefresh({ app, session, form: fields }: SignedVisit): Promise<Redi
   });
 }
 
-/** Gives up the work that the page showed, which the console has started; not what was begun since. */
+/** Cancels the job that the page showed; not one that has started since. */
 function stopWork({ app, session, form: fields }: SignedVisit): Redirect {
   const { running } = app.jobs;
   const isMeant = running !== undefined && String(running.startedMs) === fields.get('job');
   if (isMeant) app.jobs.cancel(session.name);
-  const text = isMeant ? `${running.title} is being stopped.` : 'This work has ended already.';
+  const text = isMeant ? `${running.title} is being stopped.` : 'This work has already ended.';
   return { kind: 'redirect', to: '/generations', notice: { tone: 'good', text } };
 }
 

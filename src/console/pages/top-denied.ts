@@ -1,4 +1,4 @@
-/** What is denied most, among the latest decisions. */
+/** The domains and rules with most denials among the latest decisions. */
 import { PagegateError } from '../../errors.ts';
 import type { ConsoleContext } from '../context.ts';
 import { SearchProgress } from '../decisions/logs.ts';
@@ -32,23 +32,23 @@ async function gather({ decisions }: ConsoleContext): Promise<Top> {
         add(rules, line.matched.id);
       }
     }
-    // Behind the line, so that a busy host does not tell of an empty log.
+    // Checked after a line, so that at least one is read even on a busy host.
     if (performance.now() > until || lines >= LINES) break;
   }
   const most = (map: Map<string, number>): [string, number][] => [...map].sort((a, b) => b[1] - a[1]).slice(0, SHOWN);
   return { lines, since, domains: most(domains), rules: most(rules) };
 }
 
-/** Two tables: domains and rules. Each leads to its lines. */
+/** Returns two tables, of domains and of rules. Each row links to its decisions. */
 export async function topDenied(app: ConsoleContext): Promise<Html> {
   const base = app.config.console.base_path;
   const section = (what: Html): Html =>
-    html`<section aria-labelledby="denied" data-live id="denied-most"><h2 id="denied">Denied most</h2>${what}</section>`;
+    html`<section aria-labelledby="denied" data-live id="denied-most"><h2 id="denied">Most denied</h2>${what}</section>`;
   let top: Top;
   try {
     top = await app.kept.get('denied most', KEPT_MS, () => gather(app));
   } catch (error) {
-    // The rest of the page is told nevertheless.
+    // The rest of the page is shown nevertheless.
     if (!(error instanceof PagegateError)) throw error;
     return section(emptyState(error.message));
   }
@@ -65,8 +65,8 @@ export async function topDenied(app: ConsoleContext): Promise<Html> {
     lines === 0
       ? emptyState(
           app.config.decision_log.enabled
-            ? 'No decision was logged yet.'
-            : 'The decision log is off, so nothing is known of single decisions. decision_log.enabled switches it on.',
+            ? 'No decision has been logged yet.'
+            : 'The decision log is off, so nothing is known about single decisions. decision_log.enabled switches it on.',
         )
       : html`<p class="hint">Among the latest ${count(lines)} decisions, since ${moment(since)}.</p>
 <div class="columns">${list('Domain', 'domain', domains)}${list('Rule', 'rule', rules)}</div>`;

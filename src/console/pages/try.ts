@@ -1,4 +1,4 @@
-/** Try a URL: the verdict, every layer, the record. Nothing is charged, nothing is sent anywhere. */
+/** The page to try a URL: verdict, layers and record. Nothing is charged or sent anywhere. */
 import { PagegateError } from '../../errors.ts';
 import type { TriedVerdict } from '../try-verdict.ts';
 import { type Html, html } from '../web/html.ts';
@@ -9,17 +9,17 @@ function layers({ explanation }: TriedVerdict): Html {
   const rows = explanation.steps.map(({ step, says, matches, decides, reached }) => [
     step,
     html`${says}${matches.map(({ verdict, id, note }) => html`<div>${verdictMark(verdict)} <code>${id}</code> ${note}</div>`)}`,
-    decides ? html`<strong>decides</strong>` : reached ? 'asked' : 'not asked: decided before',
+    decides ? html`<strong>decides</strong>` : reached ? 'evaluated' : 'not evaluated: an earlier layer decided',
   ]);
-  return table('Layers', ['Layer', 'What it says', 'Part in it'], rows);
+  return table('Layers', ['Layer', 'What it says', 'Effect'], rows);
 }
 
 function record(judgment: TriedVerdict): Html {
   const { record, domain, generation } = judgment;
   if (generation === undefined)
-    return emptyState('No index is served yet, so no domain is classified. Bring the first with pagegate refresh.');
+    return emptyState('No index is served yet, so no domain is classified. Build the first one with pagegate refresh.');
   if (record === undefined)
-    return emptyState(`${judgment.target.key} is not in the index: a destination that nobody has vetted.`);
+    return emptyState(`${judgment.target.key} is not in the index: an unclassified destination.`);
   const rows = record.pageTypes.map(({ type, url }) => [type, html`<code>${url}</code>`]);
   return html`${facts([
     ['Domain', domain],
@@ -31,11 +31,11 @@ function record(judgment: TriedVerdict): Html {
   ])}${rows.length === 0 ? emptyState('It has no verified page.') : table('Verified pages', ['Page type', 'URL'], rows)}`;
 }
 
-/** Only when asked for: it takes a whole policy to compile. */
+/** Proposes an entry for the policy, only on request: it compiles a whole policy. */
 function proposal({ app, base, query }: SignedVisit, judgment: TriedVerdict): Html {
   if (query.get('propose') !== '1') {
-    const asked = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
-    return html`<p class="actions"><a class="button plain" href="${base}try?${String(asked)}">Propose an entry for the policy</a></p>`;
+    const fields = new URLSearchParams({ url: query.get('url'), method: judgment.method, propose: '1' });
+    return html`<p class="actions"><a class="button plain" href="${base}try?${String(fields)}">Propose an entry for the policy</a></p>`;
   }
   const { text, verdict, problem } = app.judge.propose(judgment);
   const before = judgment.explanation.verdict;
@@ -44,10 +44,10 @@ function proposal({ app, base, query }: SignedVisit, judgment: TriedVerdict): Ht
       ? html`<p>The policy with this entry is not valid: ${problem}</p>`
       : html`<p>With it the verdict is ${verdictMark(verdict.verdict)} by ${verdict.layer}, <code>${verdict.id}</code>${
           verdict.verdict === before.verdict &&
-          '. It stays as it is: a layer before it decides, and no entry of your own overrules that one'
+          '. It stays the same: an earlier layer decides, and no entry of your own overrides that layer'
         }.</p>`;
-  return html`<section aria-labelledby="entry"><h2 id="entry">If it should be otherwise</h2>
-<p>An entry for your own policy file (<code>policy.file</code>), tried on this URL just now. Nothing was changed; check the file with <code>pagegate policy check</code>.</p>
+  return html`<section aria-labelledby="entry"><h2 id="entry">If the verdict should be different</h2>
+<p>An entry for your own policy file (<code>policy.file</code>), just tried on this URL. Nothing was changed; check the file with <code>pagegate policy check</code>.</p>
 ${outcome}<pre>${text}</pre></section>`;
 }
 
@@ -64,7 +64,7 @@ ${facts([
   ['Data', generation === undefined ? 'no index' : `generation ${generation}, policy ${policy.revision}`],
 ])}</section>
 <section aria-labelledby="layers"><h2 id="layers">Every layer, in order</h2>${layers(judgment)}</section>
-<section aria-labelledby="record"><h2 id="record">What is known of the domain</h2>${record(judgment)}</section>
+<section aria-labelledby="record"><h2 id="record">What is known about the domain</h2>${record(judgment)}</section>
 ${proposal(visit, judgment)}`;
     return { body };
   } catch (error) {

@@ -1,4 +1,4 @@
-/** Usage of accounts: by day, in the present cycle, and how long the quota will last. */
+/** Usage of accounts: by day, in the current cycle, and how long the quota will last. */
 import { counted } from '../../counted.ts';
 import { CYCLE_SECONDS, cycleStart } from '../../ledger/cycle.ts';
 import type { AccountView, Ledger } from '../../ledger/ledger.ts';
@@ -19,7 +19,7 @@ export const USAGE_RANGES = [30, 90, USAGE_DAYS_MAX] as const;
 
 const dayText = (ms: number): string => new Date(ms).toISOString().slice(0, 10);
 
-/** How much of the quota is used, as a word in a color. */
+/** Returns a colored mark with the used share of the quota. */
 export function quotaMark({ quota }: AccountView): Html {
   const { quota_limit: limit, quota_used: used } = quota;
   if (limit === null) return mark('plain', 'no plan');
@@ -35,7 +35,7 @@ export const STATE_TONES: Readonly<Record<string, Tone>> = {
   closed: 'bad',
 };
 
-/** The days before now, each with its lookups, oldest first; days without any count 0. */
+/** Returns the last days up to today with their lookups, oldest first; 0 for days without any. */
 function everyDay(usage: readonly UsageDay[], days: number, nowMs: number): { day: string; lookups: number }[] {
   const known = new Map(usage.map(({ day, lookups }) => [day, lookups]));
   return Array.from({ length: days }, (_, i) => {
@@ -44,7 +44,7 @@ function everyDay(usage: readonly UsageDay[], days: number, nowMs: number): { da
   });
 }
 
-/** Lookups a day of the last full week; of the days that there were, for a younger account. */
+/** Returns the average lookups per day in the last full week; for a younger account, since it was created. */
 function pace(view: AccountView, usage: readonly UsageDay[], nowMs: number): number {
   const first = dayText(nowMs - PACE_DAYS * DAY_MS);
   const today = dayText(nowMs);
@@ -53,7 +53,7 @@ function pace(view: AccountView, usage: readonly UsageDay[], nowMs: number): num
   return total / Math.min(PACE_DAYS, Math.max(1, ageDays));
 }
 
-/** When the quota ends at this pace, in words. */
+/** Describes when the quota runs out at this pace. */
 function outlook(view: AccountView, perDay: number, today: number, nowMs: number): string {
   const { quota_limit: limit, quota_remaining: left, quota_resets_at: resets } = view.quota;
   if (limit === null || resets === null) return 'There is no plan yet, so there is no quota.';
@@ -61,15 +61,15 @@ function outlook(view: AccountView, perDay: number, today: number, nowMs: number
   if (left === 0)
     return `The quota is used up. Lookups are refused until it resets on ${reset}, or until a larger plan is subscribed.`;
   if (perDay === 0 && today > 0)
-    return `${counted(today, 'lookup')} today and none in the ${PACE_DAYS} days before: there is no pace yet. The quota resets on ${reset}.`;
+    return `${counted(today, 'lookup')} today and none in the ${PACE_DAYS} days before: too few for an outlook. The quota resets on ${reset}.`;
   if (perDay === 0) return `No lookups in the last ${PACE_DAYS} days: the quota lasts until it resets on ${reset}.`;
   const endMs = nowMs + (left / perDay) * DAY_MS;
-  const said = `At the pace of the last ${PACE_DAYS} days, ${count(Math.round(perDay))} lookups a day,`;
+  const beginning = `At the pace of the last ${PACE_DAYS} days, ${count(Math.round(perDay))} lookups per day,`;
   if (endMs >= Date.parse(resets)) {
     const atEnd = limit - left + perDay * Math.max(0, (Date.parse(resets) - nowMs) / DAY_MS);
-    return `${said} ${percent(Math.round(atEnd), limit)} of the quota are used when it resets on ${reset}.`;
+    return `${beginning} ${percent(Math.round(atEnd), limit)} of the quota will be used when it resets on ${reset}.`;
   }
-  return `${said} the quota ends on ${dayText(endMs)}, before it resets on ${reset}.`;
+  return `${beginning} the quota runs out on ${dayText(endMs)}, before it resets on ${reset}.`;
 }
 
 function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number, nowMs: number): Html | null {
@@ -82,23 +82,23 @@ function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number
   const known = new Map(usage.map(({ day, lookups }) => [day, lookups]));
   const past: number[] = [];
   for (let i = 0; i <= today; i++) past.push((past[i - 1] ?? 0) + (known.get(dayText(startMs + i * DAY_MS)) ?? 0));
-  // The meter knows best what is used now; days are for the way there.
+  // For today, the meter is exact; the counts by day only give the curve up to it.
   const line = past.map((value, i) => (i === today ? used : Math.min(value, used)));
   const projected = Array.from({ length: days }, (_, i) =>
     i < today ? null : Math.min(limit, used + perDay * (i - today)),
   );
   return plot({
-    label: 'Lookups used in the present cycle of 30 days, and where they lead at the present pace',
+    label: 'Lookups used in the current cycle of 30 days, and the projection at the current pace',
     kind: 'lines',
     layers: [
       { name: 'used', color: 'first', values: Array.from({ length: days }, (_, i) => line[i] ?? null) },
-      { name: 'at the present pace', color: 'second', values: projected },
+      { name: 'at the current pace', color: 'second', values: projected },
     ],
     ticks: [dayText(startMs), dayText(startMs + (days / 2) * DAY_MS), dayText(startMs + days * DAY_MS)],
     unit: (value) => count(Math.round(value)),
     limit: { name: 'quota', value: limit },
     rows: {
-      columns: ['Day', 'used by then', 'at the present pace'],
+      columns: ['Day', 'used by then', 'at the current pace'],
       rows: projected.map((value, i) => [
         dayText(startMs + i * DAY_MS),
         line[i] === undefined ? '–' : count(line[i]),
@@ -108,7 +108,7 @@ function cyclePlot(view: AccountView, usage: readonly UsageDay[], perDay: number
   });
 }
 
-/** Usage of one account as plots with their numbers. `links` are the addresses of the ranges and of the CSV. */
+/** Returns the usage of one account as plots with their numbers. `links` are the URLs of the ranges and of the CSV. */
 export async function usagePart(
   ledger: Ledger,
   view: AccountView,
@@ -160,7 +160,7 @@ const download = (body: AsyncIterable<string>, name = 'usage.csv'): Download => 
   body,
 });
 
-/** Usage of one account by day, as CSV. @throws PagegateError account_not_found, ledger_unavailable */
+/** Returns the usage of one account by day as CSV. @throws PagegateError account_not_found, ledger_unavailable */
 export async function usageCsv({ accounts }: ConsoleContext, name: string): Promise<Download> {
   const usage = await accounts.read((ledger) => usageByDay(ledger, name, USAGE_DAYS_MAX));
   return download(oneChunk(csvLine(CSV_COLUMNS) + toCsv(usage)), `usage-${name}.csv`);

@@ -1,11 +1,11 @@
-/** What the primary and the console's process tell each other. */
+/** Messages between the primary and the console's process. */
 import type { Config } from '../../config/config.ts';
 import type { failureFields } from '../../server/log.ts';
 import type { LogEvent, LogValue } from '../../server/log-events.ts';
 import type { ServerStatus } from '../../server/status.ts';
 import type { Sample } from '../store/time-series.ts';
 
-/** A line of the primary's log that is more than information. */
+/** A line of the primary's log with a level above `info`. */
 export interface LoggedWarning {
   /** RFC 3339. */
   readonly time: string;
@@ -13,12 +13,12 @@ export interface LoggedWarning {
   readonly fields: Readonly<Record<string, LogValue>>;
 }
 
-/** What the console asks the primary, and what it gets. */
+/** The questions that the console asks the primary, with the type of each answer. */
 export interface PrimaryAnswers {
   readonly status: ServerStatus;
   /** Prometheus text. */
   readonly metrics: string;
-  /** The minutes that the primary still knows, oldest first. */
+  /** The samples of the minutes that the primary still has, oldest first. */
   readonly samples: readonly Sample[];
   /** The latest warnings, oldest first. */
   readonly warnings: readonly LoggedWarning[];
@@ -34,6 +34,6 @@ export type ToConsole =
 export type FromConsole =
   | { readonly type: 'heartbeat' }
   | { readonly type: 'listening'; readonly address: string }
-  /** What the primary logs. */
+  /** The primary logs it. */
   | { readonly type: 'failed'; readonly failure: ReturnType<typeof failureFields> }
   | { readonly type: 'ask'; readonly id: number; readonly question: PrimaryQuestion };

@@ -1,8 +1,8 @@
-/** Turns the metrics that the primary has anyway into minutes. No lookup pays for it, and nothing is written here. */
+/** Converts the metrics that the primary has anyway into one sample per minute. This costs lookups nothing and writes nothing. */
 import type { MetricsSnapshot } from '../../server/metric-definitions.ts';
 import { MINUTE, type Sample } from '../store/time-series.ts';
 
-/** Minutes that are kept for a console that is being started again. */
+/** Maximum number of samples that are kept for a console that is started again. */
 const MINUTES_MAX = 24 * 60;
 const TICK_MS = 1_000;
 
@@ -51,7 +51,7 @@ export class Sampler {
       this.#before = countsOf(await this.#snapshot());
       return this.#before;
     } catch {
-      // The next minute counts what this one missed.
+      // The next minute includes what this one missed.
       return undefined;
     } finally {
       this.#isBusy = false;
@@ -63,7 +63,7 @@ const minuteOf = (seconds: number): number => seconds - (seconds % MINUTE);
 
 const LABELED = /^(requests_total|verdicts_total)\{(?:status|verdict)="([^"]*)"/;
 
-/** What a sample has of the metrics: numbers of fixed names. */
+/** Extracts the counts of a sample from the metrics. */
 export function countsOf({ counters, histograms }: MetricsSnapshot): Counts {
   const requests: Record<string, number> = {};
   const verdicts: Record<string, number> = {};
@@ -76,7 +76,7 @@ export function countsOf({ counters, histograms }: MetricsSnapshot): Counts {
   return { requests, verdicts, latency: [...(histograms['lookup_seconds']?.counts ?? [])] };
 }
 
-/** What was counted between two moments. A worker that ended keeps its counts, so that no difference is below 0. */
+/** Returns what was counted between two snapshots. The primary keeps the counts of ended workers, so no difference is negative. */
 function difference(before: Counts, after: Counts): Counts {
   const minus = (a: Readonly<Record<string, number>>, b: Readonly<Record<string, number>>): Record<string, number> =>
     Object.fromEntries(

@@ -1,4 +1,4 @@
-/** The console's link to the primary. PrimaryAnswers are kept for a second: however many pages ask, the primary answers once. */
+/** The console's link to the primary. Answers are cached for a second: however many pages ask, the primary answers once. */
 import { PagegateError } from '../../errors.ts';
 import { ShortCache } from '../short-cache.ts';
 import type { FromConsole, PrimaryAnswers, PrimaryQuestion } from './messages.ts';
@@ -11,7 +11,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** Asks the primary. */
+/** Sends questions to the primary and waits for the answers. */
 export class PrimaryLink {
   readonly #send: (message: FromConsole) => void;
   readonly #pending = new Map<number, Pending>();
@@ -22,7 +22,7 @@ export class PrimaryLink {
     this.#send = send;
   }
 
-  /** @throws PagegateError primary_hung where the primary does not answer in time; Error with what it failed with */
+  /** @throws PagegateError primary_hung if the primary does not answer in time; Error with the message of its failure */
   ask<Q extends PrimaryQuestion>(question: Q): Promise<PrimaryAnswers[Q]> {
     return this.#kept.get(question, KEPT_MS, () => this.#ask(question) as Promise<PrimaryAnswers[Q]>);
   }

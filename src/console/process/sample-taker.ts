@@ -1,13 +1,13 @@
-/** Takes over the minutes that the primary has counted. */
+/** Copies the samples of the primary into the console's time series. */
 import { PagegateError } from '../../errors.ts';
 import { failureFields, type Log } from '../../server/log.ts';
 import type { ConsoleContext } from '../context.ts';
 import type { Sample } from '../store/time-series.ts';
 
 /**
- * A task that asks for them once; it never rejects. That the primary does not answer is logged once, until it does.
+ * Returns a task that asks for the samples once; it never rejects. If the primary does not answer, this is logged once until it does.
  *
- * @param keep gets those that were not kept yet
+ * @param keep receives the samples that are new since the last call
  */
 export function createSampleTaker(
   keep: (samples: readonly Sample[]) => void,
@@ -20,7 +20,7 @@ export function createSampleTaker(
     try {
       const samples = await ask('samples');
       isHung = false;
-      // By their order: a clock may have been set back between two.
+      // By order and not by time: the clock may have been set back between two samples.
       keep(samples.slice(samples.findLastIndex(({ at }) => at === taken) + 1));
       taken = samples.at(-1)?.at;
     } catch (error) {

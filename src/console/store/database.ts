@@ -1,11 +1,11 @@
-/** The console's own SQLite file: users, sessions, one-time links, events and time series. It holds nothing that a lookup needs. */
+/** The console's SQLite database: users, sessions, one-time links, events and time series. Lookups do not need it. */
 import { chmodSync, closeSync, openSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { fromSystem, PagegateError } from '../../errors.ts';
 import { makeFolder } from '../../platform/folders.ts';
 import { type Database, Sqlite } from '../../platform/sqlite.ts';
 
-/** `pgCO`, so that this file can be told from any other SQLite file. */
+/** `pgCO`, which distinguishes this file from other SQLite files. */
 const APPLICATION_ID = 0x7067434f;
 const VERSION = 2;
 const BUSY_TIMEOUT_MS = 5_000;
@@ -28,7 +28,7 @@ CREATE TABLE samples (step INTEGER NOT NULL, at INTEGER NOT NULL, data TEXT NOT 
 CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, at INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-/** Version 1 did not keep when a user signed in last; the audit knows it. */
+/** Version 1 did not store the latest sign-in of a user; the events have it. */
 const FROM_VERSION_1 = `
 ALTER TABLE users ADD COLUMN signed_in_at INTEGER;
 UPDATE users SET signed_in_at =
@@ -36,7 +36,7 @@ UPDATE users SET signed_in_at =
 `;
 
 /**
- * Opens the file, and makes it where there is none.
+ * Opens the database; creates it if there is none, and migrates an older one.
  *
  * @throws PagegateError console_unavailable
  */
@@ -44,9 +44,9 @@ export function openConsoleDatabase(file: string): Database {
   let database: Database | undefined;
   try {
     makeFolder(dirname(file), 0o750);
-    // A pipe would be waited for.
+    // Opening a pipe would block.
     if (statSync(file, { throwIfNoEntry: false })?.isFile() === false) throw unusable(file, 'not a regular file');
-    // Its rows concern nobody else on this host; SQLite gives its side files the same mode.
+    // No other user of this host may read it. SQLite gives its side files the same mode.
     closeSync(openSync(file, 'a', 0o600));
     chmodSync(file, 0o600);
     database = new Sqlite(file, { timeout: BUSY_TIMEOUT_MS });
@@ -76,13 +76,13 @@ function migrate(database: Database, file: string): void {
   database.pragma(`user_version = ${VERSION}`);
 }
 
-/** It holds nothing that cannot be made again. */
+/** The error of a file that cannot be used. Nothing in it is irreplaceable. */
 function unusable(file: string, why: string, cause?: Error): PagegateError {
   const what = `${file}: ${why}. Move it away, and add the users again.`;
   return new PagegateError('console_unavailable', what, { file }, { cause });
 }
 
-/** A failure of SQLite or of the system as `console_unavailable`; anything else passes unchanged. */
+/** Converts an error of SQLite or the system into `console_unavailable`; returns anything else unchanged. */
 function asConsoleError(error: unknown, file: string): unknown {
   if (error instanceof Sqlite.SqliteError) {
     if (/^SQLITE_(?:CORRUPT|NOTADB)/.test(error.code)) return unusable(file, `${error.message} (${error.code})`, error);

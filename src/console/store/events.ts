@@ -1,4 +1,4 @@
-/** What was done in the console, or tried. */
+/** Events for the audit: what was done or tried in the console. */
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 
@@ -11,12 +11,12 @@ export interface Event {
   readonly detail: string;
 }
 
-/** What somebody may cause who is no user of the console, as often as they like. */
+/** SQL condition for events that others than users of the console can cause, in any number. */
 const OUTSIDE = "(action = 'sign_in.refused' OR actor LIKE 'account:%')";
-/** Rows are removed after so many new ones: not each is worth a search. */
+/** Old rows are removed only after this many new ones, to save queries. */
 const PRUNE_EVERY = 100;
 
-/** The events in a console's file. */
+/** The events in the console's database. */
 export class Events {
   readonly #database: Database;
   readonly #now: () => number;
@@ -27,7 +27,7 @@ export class Events {
     this.#now = now;
   }
 
-  /** Writes down what was done. The oldest lines go when there are too many; those of outsiders take no other's place. */
+  /** Records an event. If there are too many, the oldest are removed; events of outsiders have their own limit, so they cannot displace others. */
   note(actor: string, action: string, detail: string): void {
     const insert = 'INSERT INTO events (at, actor, action, detail) VALUES (?, ?, ?, ?)';
     const { lastInsertRowid } = this.#database
@@ -43,7 +43,7 @@ export class Events {
     }
   }
 
-  /** The latest lines, newest first. */
+  /** Returns the latest events, newest first. */
   latest(count: number): Event[] {
     return this.#database.prepare<[number], Event>('SELECT * FROM events ORDER BY id DESC LIMIT ?').all(count);
   }

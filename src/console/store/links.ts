@@ -1,13 +1,13 @@
-/** Links that sign a user in once. Only the hash of a link's token is kept. */
+/** One-time sign-in links. Only the hash of a link's token is stored. */
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 import { createToken, hashToken } from './passwords.ts';
 
-/** How long a link may be used, in seconds. */
+/** How long a link is valid, in seconds. */
 export const LINK_SECONDS = LIMITS.consoleLinkSeconds.value;
 const LINKS_MAX = LIMITS.consoleLinks.value;
 
-/** The links in a console's file. */
+/** The links in the console's database. */
 export class Links {
   readonly #database: Database;
   readonly #now: () => number;
@@ -18,7 +18,7 @@ export class Links {
     this.#now = now;
   }
 
-  /** Makes a link for a user, good for {@link LINK_SECONDS}; returns its token. The oldest links go when there are too many. */
+  /** Creates a link for a user, valid for {@link LINK_SECONDS}; returns its token. If there are too many links, the oldest are removed. */
   create(name: string): string {
     const token = createToken();
     const now = this.#now();
@@ -30,14 +30,14 @@ export class Links {
     return token;
   }
 
-  /** Uses a link up; returns its user’s name, undefined where the link is unknown, used or expired. */
+  /** Uses up a link; returns its user’s name, undefined if the link is unknown, used or expired. */
   use(token: string): string | undefined {
     const link = this.#database
       .prepare<[string], { name: string; expires_at: number }>(
         'DELETE FROM links WHERE hash = ? RETURNING name, expires_at',
       )
       .get(hashToken(token));
-    // One that was made while the clock was far ahead is good for no longer than any other.
+    // A link that was made while the clock was far ahead must not be valid for longer than others.
     const leftSeconds = (link?.expires_at ?? 0) - this.#now();
     return leftSeconds > 0 && leftSeconds < 2 * LINK_SECONDS ? link?.name : undefined;
   }

@@ -1,10 +1,10 @@
-/** Which passwords are guessed first, however long they are: those of NIST SP 800-63B, without a list of the world's passwords. */
+/** Refuses passwords that are easily guessed despite their length, by the rules of NIST SP 800-63B but without a list of known passwords. */
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
 
 export const PASSWORD_MIN_LENGTH = 12;
 
-/** What fingers run along: the alphabet, digits, the rows and columns of keyboards. */
+/** Common sequences: the alphabet, digits, rows and columns of keyboards; each also reversed. */
 const ROWS = [
   'abcdefghijklmnopqrstuvwxyz',
   '012345678901234567890',
@@ -20,9 +20,9 @@ const ROWS = [
   'abc123',
   '!@#$%^&*()',
 ].flatMap((row) => [row, [...row].reverse().join('')]);
-/** A shorter run stands in ordinary words. */
+/** Minimum length of a run that counts: shorter ones occur in ordinary words. */
 const RUN_MIN = 4;
-/** What a guesser puts beside a name. */
+/** Words that attackers try first. */
 const WORDS = [
   'pagegate',
   'console',
@@ -37,13 +37,13 @@ const WORDS = [
   'secret',
   'iloveyou',
 ];
-/** Different characters that have to be left without all of these. */
+/** Minimum number of different characters without names, words and runs. */
 const LEFT_MIN = 6;
 
 /**
- * Refuses a password that is too short, too long, or guessed first.
+ * Refuses a password that is too short, too long, or easily guessed.
  *
- * @param name of the user whose password it is to be
+ * @param name of the user who wants to set it
  * @throws PagegateError bad_password
  */
 export function checkPassword(password: string, name: string): void {
@@ -59,7 +59,7 @@ export function checkPassword(password: string, name: string): void {
   }
 }
 
-/** After how many characters a text begins anew; its length where it does not. */
+/** Returns the length of the part that a text repeats; the length of the text if it does not repeat. */
 function periodOf(text: string): number {
   for (let period = 1; period <= text.length / 2; period += 1) if (text.startsWith(text.slice(period))) return period;
   return text.length;
@@ -68,11 +68,11 @@ function periodOf(text: string): number {
 function withoutWords(text: string, name: string): string {
   const parts = name.split(/[._@-]+/).filter((part) => part.length >= 3);
   const words = [name, ...parts, ...WORDS].sort((a, b) => b.length - a.length);
-  // A line end, so that what stood on both sides is no run now.
+  // Replace with a line feed, so that the characters on both sides do not form a run.
   return words.reduce((rest, word) => rest.replaceAll(word, '\n'), text);
 }
 
-/** Of each run along a row only its first character. */
+/** Reduces each run to its first character. */
 function withoutRuns(text: string): string {
   let rest = '';
   for (let at = 0; at < text.length; ) {
@@ -83,7 +83,7 @@ function withoutRuns(text: string): string {
   return rest.replaceAll('\n', '');
 }
 
-/** How many characters from there on stand in one row in the same order. */
+/** Returns the length of the run at an offset: characters that follow each other in one row. */
 function runAt(text: string, at: number): number {
   let longest = 1;
   while (at + longest < text.length && ROWS.some((row) => row.includes(text.slice(at, at + longest + 1)))) longest += 1;

@@ -1,9 +1,9 @@
-/** What somebody who is signed in may do. */
+/** The roles of a session. */
 
-/** An operator changes, a viewer looks. */
+/** An operator may change things, a viewer may only look. */
 export type UserRole = 'operator' | 'viewer';
 
-/** An account sees only itself: the one whose API key was signed in with. */
+/** An account sees only itself: it signed in with its API key. */
 export type Role = UserRole | 'account';
 
 export const ROLES: readonly UserRole[] = ['operator', 'viewer'];

@@ -1,4 +1,4 @@
-/** Sessions: who is signed in. Only the hash of a session's token is kept. */
+/** Sessions of users and accounts. Only the hash of a session's token is stored. */
 
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
@@ -6,12 +6,12 @@ import { createToken, hashToken } from './passwords.ts';
 import type { Role } from './roles.ts';
 
 export interface Session {
-  /** The hash of its token: its name, which signs nobody in. */
+  /** The hash of its token. It identifies the session, but nobody can sign in with it. */
   readonly hash: string;
   readonly role: Role;
-  /** Of the user, or of the account. */
+  /** The name of the user or the account. */
   readonly name: string;
-  /** The API key that an account signed in with; null for users. */
+  /** The id of the API key with which an account signed in; null for users. */
   readonly keyId: number | null;
   readonly address: string;
   /** Seconds since 1970. */
@@ -19,11 +19,11 @@ export interface Session {
   readonly seenAt: number;
 }
 
-/** A session that nobody uses ends after this long, in seconds. */
+/** An unused session ends after this time, in seconds. */
 export const IDLE_SECONDS = LIMITS.consoleIdleSeconds.value;
-/** And every session after this long. */
+/** Every session ends after this time, in seconds. */
 export const SESSION_SECONDS = LIMITS.consoleSessionSeconds.value;
-/** How exactly the latest use is written down, in seconds: not every request is a write. */
+/** The latest use is stored at most this often, in seconds, so that not every request is a write. */
 const SEEN_STEP_SECONDS = 60;
 const SESSIONS_MAX_PER_NAME = LIMITS.consoleSessionsOfName.value;
 const SESSIONS_MAX = LIMITS.consoleSessions.value;
@@ -48,7 +48,7 @@ const toSession = (row: SessionRow): Session => ({
   seenAt: row.seen_at,
 });
 
-/** The sessions in a console's file. */
+/** The sessions in the console's database. */
 export class Sessions {
   readonly #database: Database;
   readonly #now: () => number;
@@ -93,9 +93,9 @@ export class Sessions {
   }
 
   /**
-   * The session of a token, where it still runs.
+   * Returns the session of a token; undefined if it has ended.
    *
-   * @param isUse whether somebody looks: a page that renews itself does not keep a session alive.
+   * @param isUse whether the user made the request: a page that renews itself does not keep a session alive.
    */
   find(token: string, isUse: boolean): Session | undefined {
     const hash = hashToken(token);
@@ -111,12 +111,12 @@ export class Sessions {
     return toSession(row);
   }
 
-  /** The session with that hash, where it still runs. */
+  /** Returns the session with this hash; undefined if it has ended. */
   get(hash: string): Session | undefined {
     return this.#running('hash = ?', hash)[0];
   }
 
-  /** Whether there is a session with that hash. */
+  /** Whether there is a session with this hash. */
   has(hash: string): boolean {
     return this.#database.prepare('SELECT 1 FROM sessions WHERE hash = ?').get(hash) !== undefined;
   }
@@ -125,39 +125,39 @@ export class Sessions {
     this.#database.prepare('DELETE FROM sessions WHERE hash = ?').run(hash);
   }
 
-  /** Ends all sessions of the same user or account, but the one that is given. Returns how many. */
+  /** Ends all other sessions of the same user or account. Returns how many. */
   endOthers({ role, name, hash }: Pick<Session, 'role' | 'name' | 'hash'>): number {
     return this.endOf(role === 'account' ? 'account' : 'user', name, hash);
   }
 
-  /** Ends all sessions of a user or an account, but the one with the hash `kept`. Returns how many. */
+  /** Ends all sessions of a user or an account except the one with the hash `kept`. Returns how many. */
   endOf(kind: 'user' | 'account', name: string, kept = ''): number {
     const end = "DELETE FROM sessions WHERE (role = 'account') = ? AND name = ? AND hash <> ?";
     return this.#database.prepare(end).run(kind === 'account' ? 1 : 0, name, kept).changes;
   }
 
-  /** Binds an account's session to the key that took the place of its own. */
+  /** Binds an account's session to the key that replaced its own. */
   rebind(hash: string, keyId: number): void {
     this.#database.prepare('UPDATE sessions SET key_id = ? WHERE hash = ?').run(keyId, hash);
   }
 
-  /** Those of one user or account that run, the latest first. */
+  /** Returns the current sessions of one user or account, the most recently used first. */
   list({ role, name }: Pick<Session, 'role' | 'name'>): Session[] {
     return this.#running('role = ? AND name = ?', role, name);
   }
 
-  /** All that run, the latest first. */
+  /** Returns all current sessions, the most recently used first. */
   all(): Session[] {
     return this.#running('true');
   }
 
-  #running(which: string, ...values: readonly string[]): Session[] {
-    const text = `SELECT * FROM sessions WHERE ${which} ORDER BY seen_at DESC, hash`;
+  #running(condition: string, ...values: readonly string[]): Session[] {
+    const text = `SELECT * FROM sessions WHERE ${condition} ORDER BY seen_at DESC, hash`;
     const rows = this.#database.prepare<string[], SessionRow>(text).all(...values);
     return rows.filter((row) => this.#runs(row)).map(toSession);
   }
 
-  /** Also one that was used while the clock was far ahead has ended: nobody knows how long ago that was. */
+  /** Whether a session is still valid. One that was used while the clock was far ahead is not: how long ago that was is unknown. */
   #runs({ created_at, seen_at }: SessionRow): boolean {
     const now = this.#now();
     return Math.abs(now - created_at) < SESSION_SECONDS && Math.abs(now - seen_at) < IDLE_SECONDS;

@@ -1,4 +1,4 @@
-/** Everything that the console keeps. */
+/** Everything that the console stores. */
 import type { Database } from '../../platform/sqlite.ts';
 import { openConsoleDatabase } from './database.ts';
 import { Events } from './events.ts';
@@ -9,7 +9,7 @@ import { Users } from './users.ts';
 
 const FACTS_MAX = 500;
 
-/** The console's file, opened. */
+/** The console's database with its tables. */
 export class ConsoleStore {
   readonly users: Users;
   readonly sessions: Sessions;
@@ -29,7 +29,7 @@ export class ConsoleStore {
     this.series = new Series(this.#database);
   }
 
-  /** A fact that was worked out once, such as how two generations differ; undefined where there is none. */
+  /** Returns a stored result, such as the difference of two generations; undefined if there is none. */
   fact(name: string): unknown {
     const text = this.#database.prepare<[string], string>('SELECT value FROM facts WHERE name = ?').pluck().get(name);
     return text === undefined ? undefined : JSON.parse(text);

@@ -1,9 +1,9 @@
-/** Time series: minutes for a day, hours for a quarter. Bounded, and kept over restarts. */
+/** Time series: minutes for a day, hours for a quarter. Bounded in size, and kept across restarts. */
 
 import { LIMITS } from '../../limits.ts';
 import type { Database } from '../../platform/sqlite.ts';
 
-/** What a server counted in one step of time. */
+/** What a server counted in one time step. */
 export interface Sample {
   /** The beginning of the step, in seconds since 1970. */
   readonly at: number;
@@ -11,7 +11,7 @@ export interface Sample {
   readonly requests: Readonly<Record<string, number>>;
   /** Verdicts served: allow, flag, deny. */
   readonly verdicts: Readonly<Record<string, number>>;
-  /** Lookups by how long they took: one count for each bound of the latency histogram, and the last for what is above. */
+  /** Lookups by latency: one count for each bucket of the histogram, the last for those above all bounds. */
   readonly latency: readonly number[];
 }
 
@@ -20,7 +20,7 @@ export const HOUR = 3_600;
 const MINUTES_KEPT = LIMITS.consoleMinutesSeconds.value / MINUTE;
 const HOURS_KEPT = LIMITS.consoleHoursSeconds.value / HOUR;
 
-/** The series in a console's file. */
+/** The time series in the console's database. */
 export class Series {
   readonly #database: Database;
 
@@ -28,7 +28,7 @@ export class Series {
     this.#database = database;
   }
 
-  /** Adds minutes that are not there yet, and adds them up into their hours. */
+  /** Adds minutes that are not stored yet, and adds them to their hours. */
   add(samples: readonly Sample[]): void {
     if (samples.length === 0) return;
     const find = this.#database
@@ -54,7 +54,7 @@ export class Series {
       .immediate();
   }
 
-  /** The beginning of the latest minute; 0 before the first. */
+  /** Returns the beginning of the latest minute, in seconds since 1970; 0 if there is none. */
   latest(): number {
     return (
       this.#database
@@ -64,14 +64,17 @@ export class Series {
     );
   }
 
-  /** By number and not by age: a clock that was far ahead for a moment takes nothing away, and leaves nothing ahead of the latest. */
+  /**
+   * Removes samples by number and not by age, so that a clock that was far ahead for a moment removes nothing. Samples ahead of `latest`
+   * are removed.
+   */
   #prune(step: number, most: number, latest: number): void {
     this.#database.prepare('DELETE FROM samples WHERE step = ? AND at > ?').run(step, latest);
     const surplus = 'SELECT at FROM samples WHERE step = ? ORDER BY at DESC LIMIT -1 OFFSET ?';
     this.#database.prepare(`DELETE FROM samples WHERE step = ? AND at IN (${surplus})`).run(step, step, most);
   }
 
-  /** The steps since a second, oldest first; those in which no server ran are missing. */
+  /** Returns the samples since a time in seconds, oldest first. Steps in which no server ran are missing. */
   since(step: number, at: number): Sample[] {
     const rows = this.#database.prepare<[number, number], { at: number; data: string }>(
       'SELECT at, data FROM samples WHERE step = ? AND at >= ? ORDER BY at',

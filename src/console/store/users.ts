@@ -1,4 +1,4 @@
-/** Users of the console: who they are, and how they get in. */
+/** Users of the console, and how they authenticate. */
 import { counted } from '../../counted.ts';
 import { PagegateError } from '../../errors.ts';
 import { LIMITS } from '../../limits.ts';
@@ -16,7 +16,7 @@ export interface User {
   readonly hasPassword: boolean;
   /** Seconds since 1970. */
   readonly createdAt: number;
-  /** The latest sign-in; null where there was none. */
+  /** The latest sign-in, in seconds since 1970; null if there was none. */
   readonly signedInAt: number | null;
 }
 
@@ -42,14 +42,14 @@ function checkRole(role: UserRole): void {
   if (!ROLES.includes(role)) throw new PagegateError('bad_console_user', `Got the role "${String(role)}".`);
 }
 
-/** What else is kept of users. */
+/** Other tables about users. */
 export interface UserParts {
   readonly sessions: Sessions;
   readonly links: Links;
   readonly events: Events;
 }
 
-/** The users in a console's file. */
+/** The users in the console's database. */
 export class Users {
   readonly #database: Database;
   readonly #parts: UserParts;
@@ -107,7 +107,7 @@ export class Users {
       .immediate();
   }
 
-  /** Gives a user another role, and ends the sessions that have the old one. @throws PagegateError bad_console_user, console_user_not_found */
+  /** Changes the role of a user, and ends the sessions with the old role. @throws PagegateError bad_console_user, console_user_not_found */
   setRole(name: string, role: UserRole, actor: string): User {
     checkRole(role);
     this.#database
@@ -122,9 +122,9 @@ export class Users {
   }
 
   /**
-   * Ends the sessions and links of a user, who may sign in again.
+   * Ends the sessions and links of a user. The user may sign in again.
    *
-   * @param kept the hash of a session that goes on
+   * @param kept the hash of a session that stays valid
    * @returns how many sessions have ended
    * @throws PagegateError console_user_not_found
    */
@@ -140,10 +140,10 @@ export class Users {
   }
 
   /**
-   * Makes changes of users for an operator, all or nothing.
+   * Makes changes of users on behalf of an operator, all or nothing.
    *
-   * @returns undefined where the operator's session has ended meanwhile: nothing is changed then
-   * @throws PagegateError console_last_operator where no operator would be left, and what the changes throw
+   * @returns undefined if the operator's session has ended meanwhile; then nothing is changed
+   * @throws PagegateError console_last_operator if no operator would be left, and what the changes throw
    */
   asOperator<T>({ hash }: { readonly hash: string }, change: () => T): T | undefined {
     return this.#database
@@ -158,12 +158,12 @@ export class Users {
       .immediate();
   }
 
-  /** Writes down that a user signs in. */
+  /** Records the time of a user's sign-in. */
   noteSignIn(name: string): void {
     this.#database.prepare('UPDATE users SET signed_in_at = ? WHERE name = ?').run(this.#now(), name);
   }
 
-  /** Takes the password away and ends all sessions and links. @throws PagegateError console_user_not_found */
+  /** Removes the password, and ends all sessions and links. @throws PagegateError console_user_not_found */
   reset(name: string, actor: string): void {
     this.#database
       .transaction(() => {
@@ -178,7 +178,7 @@ export class Users {
   /**
    * Sets the password of a session's user, and ends the other sessions.
    *
-   * @returns false where the session has ended meanwhile, by a reset for example: nothing is changed then
+   * @returns false if the session has ended meanwhile, for example by a reset; then nothing is changed
    * @throws PagegateError bad_password, console_busy
    */
   async setPassword(
@@ -200,10 +200,10 @@ export class Users {
   }
 
   /**
-   * Lets in who knows the password of a user.
+   * Runs `enter` if the password is that of the user.
    *
-   * @param enter is run in the transaction that finds the password unchanged: what it begins, a reset ends
-   * @returns undefined where there is no such user, or the password is another one
+   * @param enter runs in the transaction that finds the password unchanged, so that a later reset ends the session that it begins
+   * @returns the result of `enter`; undefined if there is no such user, or the password is wrong
    * @throws PagegateError console_busy
    */
   async authenticate<T>(name: string, password: string, enter: (user: User) => T): Promise<T | undefined> {
@@ -217,7 +217,7 @@ export class Users {
       .immediate();
   }
 
-  /** Makes a link that signs the user in once; returns its token. @throws PagegateError console_user_not_found */
+  /** Creates a link that signs the user in once; returns its token. @throws PagegateError console_user_not_found */
   createLink(name: string, actor: string): string {
     this.get(name);
     const token = this.#parts.links.create(name);
@@ -226,10 +226,10 @@ export class Users {
   }
 
   /**
-   * Uses a link up, and lets its user in.
+   * Uses up a link, and runs `enter` for its user.
    *
-   * @param enter is run in the same transaction
-   * @returns undefined where the link is unknown, used or expired
+   * @param enter runs in the same transaction
+   * @returns the result of `enter`; undefined if the link is unknown, used or expired
    */
   useLink<T>(token: string, enter: (user: User) => T): T | undefined {
     return this.#database

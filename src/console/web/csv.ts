@@ -1,6 +1,6 @@
-/** CSV as RFC 4180 has it, safe to open in a spreadsheet. */
+/** CSV by RFC 4180 that is safe to open in a spreadsheet. */
 
-/** One line with its end. A value that a spreadsheet would take for a formula is shown as text. */
+/** Returns one line with its line end. A value that a spreadsheet would interpret as a formula is marked as text. */
 export function csvLine(values: readonly (string | number)[]): string {
   return `${values.map(cell).join(',')}\r\n`;
 }
@@ -11,7 +11,7 @@ function cell(value: string | number): string {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
-/** A text as a body that is sent at once. */
+/** Returns a text as a body of one chunk. */
 export async function* oneChunk(text: string): AsyncGenerator<string> {
   yield text;
 }

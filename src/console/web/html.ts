@@ -1,4 +1,4 @@
-/** Markup: everything that is put into a template is escaped, whatever it is and wherever it came from. There is no way around it. */
+/** HTML templates. Every value in a template is escaped, wherever it comes from; there is no way around it. */
 import { printable } from '../../platform/printable.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = {
@@ -10,14 +10,14 @@ const ESCAPES: Readonly<Record<string, string>> = {
   '`': '&#96;',
 };
 
-/** Line ends stay: for text of several lines. */
+/** Escapes a text for HTML. Line feeds are kept. */
 const escapeText = (text: string): string =>
   text
     .split('\n')
     .map((line) => printable(line).replace(/[&<>"'`]/g, (character) => ESCAPES[character]!))
     .join('\n');
 
-/** Finished markup. Only {@link html} makes it. */
+/** Escaped markup. Only {@link html} creates it. */
 export class Html {
   readonly #text: string;
 
@@ -25,7 +25,7 @@ export class Html {
     this.#text = text;
   }
 
-  /** For {@link html}: the pieces are literals of our source, the values are anything. */
+  /** For {@link html} only: the pieces are literals in the source code, the values are arbitrary. */
   static of(pieces: TemplateStringsArray, values: readonly Value[]): Html {
     let text = pieces[0] ?? '';
     values.forEach((value, i) => {
@@ -39,7 +39,7 @@ export class Html {
   }
 }
 
-/** What may stand in a template; nothing is shown for null, undefined and false. */
+/** A value in a template; null, undefined and false are shown as nothing. */
 export type Value = Html | string | number | null | undefined | false | readonly Value[];
 
 function markup(value: Value): string {
@@ -49,7 +49,7 @@ function markup(value: Value): string {
   return escapeText(String(value));
 }
 
-/** A template of markup. Attributes must stand in quotes. */
+/** Template tag for markup. Attribute values must be quoted. */
 export function html(pieces: TemplateStringsArray, ...values: readonly Value[]): Html {
   return Html.of(pieces, values);
 }

@@ -1,4 +1,4 @@
-/** The frame around every page. */
+/** The layout around every page: head, navigation, notices, footer. */
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { PROGRAM_VERSION } from '../../version.ts';
@@ -10,7 +10,7 @@ export interface Asset {
   readonly name: string;
   readonly type: string;
   readonly bytes: Buffer;
-  /** Part of its address, so that a browser may keep it for good. */
+  /** Part of its URL, so that browsers may cache it forever. */
   readonly version: string;
 }
 
@@ -50,7 +50,7 @@ export interface Frame {
   readonly notices: readonly Notice[];
 }
 
-/** A page up to where its body ends: what follows may come later. */
+/** Returns a page up to the end of `page.body`; `page.more` may follow. */
 export function pageHead(page: Page, frame: Frame): Html {
   const { base, session } = frame;
   const { problem } = page;
@@ -96,9 +96,9 @@ ${links.map(([to, text]) => html`<li><a href="${base}${to}"${here === to && html
 <form method="post" action="${base}sign-out"><input type="hidden" name="csrf" value="${csrf}"><button class="plain">Sign out</button></form></div>`;
 }
 
-/** Whoever does not see the page, or goes through it by keyboard, begins at what came of the form. */
+/** Gives a notice the focus, so that users of a screen reader or keyboard start at the outcome of their form. */
 const FIRST = html` tabindex="-1" autofocus`;
-const KEEP = 'It is shown this once. Keep it where you keep passwords.';
+const KEEP = 'It is shown only once. Keep it where you keep passwords.';
 
 function notice({ tone, text, secret, advice = KEEP }: Notice): Html {
   return html`<div class="notice ${tone}"${FIRST} role="${tone === 'good' ? 'status' : 'alert'}"><p>${text}</p>${
@@ -106,7 +106,7 @@ function notice({ tone, text, secret, advice = KEEP }: Notice): Html {
   }</div>`;
 }
 
-/** A form with the token that every form needs. */
+/** Returns a form with the CSRF token that every form needs. */
 export function form(action: string, csrf: string, content: Value, className = ''): Html {
   return html`<form method="post" action="${action}" class="${className}"><input type="hidden" name="csrf" value="${csrf}">${content}</form>`;
 }

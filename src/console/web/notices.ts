@@ -1,35 +1,38 @@
-/** What a page is to say once, the next time that it is looked at. */
+/** Notices that a page shows once, when it is next viewed. */
 import type { Notice } from './route.ts';
 
-/** How long a notice waits for its page, in milliseconds. */
+/** How long a notice is kept for its page, in milliseconds. */
 const NOTICE_MS = 60_000;
-/** Of all who are signed in. */
+/** Maximum number of notices of all sessions. */
 const NOTICES_MAX = 1_000;
 
 interface Waiting {
   readonly session: string;
-  /** Of the page that it is for, decoded, as proxies write it each in its own way: another tab must not take it, as it may be about another account. */
+  /**
+   * The path of the page that shows it: a page in another tab must not, as it may be about another account. Decoded, because proxies
+   * encode paths in different ways.
+   */
   readonly path: string;
   readonly atMs: number;
   readonly notice: Notice;
 }
 
-/** Notices for the next look at a page, kept in memory only: they may hold a secret. */
+/** Stores notices until their page is viewed. In memory only: they may hold a secret. */
 export class Notices {
   #waiting: readonly Waiting[] = [];
 
-  /** @param to of the page, as it is asked for */
+  /** @param to path of the page, percent-encoded */
   put(session: string, to: string, notice: Notice): void {
     const path = decodeURIComponent(to);
     const atMs = performance.now();
-    // A form that is sent twice brings the same notice twice.
+    // A form that is sent twice has the same notice twice.
     const others = this.#young().filter((one) => one.notice !== notice);
     this.#waiting = [...others, { session, path, atMs, notice }].slice(-NOTICES_MAX);
   }
 
-  /** @param asked the path of a page that there is */
-  take(session: string, asked: string): readonly Notice[] {
-    const path = decodeURIComponent(asked);
+  /** Returns the notices for a page and removes them. @param encodedPath path of an existing page */
+  take(session: string, encodedPath: string): readonly Notice[] {
+    const path = decodeURIComponent(encodedPath);
     const isMeant = (one: Waiting): boolean => one.session === session && one.path === path;
     const young = this.#young();
     this.#waiting = young.filter((one) => !isMeant(one));

@@ -1,4 +1,4 @@
-/** Lists of names, a page at a time: how to find one, and how to go on. */
+/** Paging of lists of names: a search form, and links to further pages. */
 import { LIMITS } from '../../limits.ts';
 import { type Html, html } from './html.ts';
 import type { Fields } from './request.ts';
@@ -6,14 +6,13 @@ import { count } from './widgets.ts';
 
 export const PAGE_SIZE = LIMITS.consoleAccounts.value;
 
-/** @param address of the list */
+/** @param address path of the list */
 export const findForm = (address: string, query: Fields): Html =>
   html`<form class="row" action="${address}"><label>Name contains <input name="q" value="${query.get('q')}" maxlength="64"></label><button class="plain">Find</button></form>`;
 
 /**
- * Where there are more than a page shows: how many, and how to go on.
- *
- * @param shown the last name on the page, how many there are in all, and whether none comes behind
+ * Returns the links to other pages and the total; null if the list fits on one page. The arguments are the last name on this page, the
+ * total number of names, and whether this page is the last.
  */
 export function pager(
   address: string,

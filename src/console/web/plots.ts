@@ -1,33 +1,33 @@
-/** Plots as SVG, made here: they need no script, follow the page's colors, and have a table behind them. */
+/** Plots as SVG without any script. They use the page's colors and include a table of their numbers. */
 import { type Html, html, type Value } from './html.ts';
 import { count, table } from './widgets.ts';
 
 export interface PlotSeries {
   readonly name: string;
-  /** A class of the style sheet: `allow`, `flag`, `deny`, `line`, `quota`. */
+  /** A class of the style sheet, such as `allow`, `flag`, `deny`, `first`, `second`. */
   readonly color: string;
   readonly values: readonly (number | null)[];
 }
 
 export interface Plot {
-  /** What is drawn, in a sentence: for those who do not see it. */
+  /** A description in words, for users who cannot see the plot. */
   readonly label: string;
   readonly kind: 'stack' | 'lines' | 'bars';
   readonly layers: readonly PlotSeries[];
-  /** Below the plot, evenly spaced: the first at its beginning, the last at its end. */
+  /** Labels below the plot, evenly spaced from its beginning to its end. */
   readonly ticks: readonly Value[];
-  /** How a value is written. */
+  /** Formats a value. */
   readonly unit: (value: number) => string;
-  /** A line across, such as a quota. */
+  /** A horizontal line, such as a quota. */
   readonly limit?: { readonly name: string; readonly value: number };
-  /** The table behind it. */
+  /** The numbers as a table. */
   readonly rows: { readonly columns: readonly string[]; readonly rows: readonly (readonly Value[])[] };
 }
 
 const WIDTH = 1_000;
 const HEIGHT = 200;
 
-/** 1, 2 or 5 times a power of ten, at least the value. */
+/** Rounds up to 1, 2 or 5 times a power of ten. */
 function roundUp(value: number): number {
   if (value <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(value));
@@ -36,7 +36,7 @@ function roundUp(value: number): number {
 
 const short = (value: number): string => String(Math.round(value * 10) / 10);
 
-/** A figure: the plot, what its colors mean, and its numbers as a table. */
+/** Returns a figure: the plot, its legend, and its numbers as a table. */
 export function plot(of: Plot): Html {
   const { layers, kind, unit, limit } = of;
   const columns = Math.max(1, ...layers.map(({ values }) => values.length));

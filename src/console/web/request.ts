@@ -1,14 +1,14 @@
-/** What a browser sends: cookies and forms, within limits. */
+/** Reads cookies and forms of a request, within limits. */
 import type { IncomingMessage } from 'node:http';
 import { counted } from '../../counted.ts';
 import { LIMITS } from '../../limits.ts';
 
 const FIELDS_MAX = LIMITS.consoleFields.value;
 
-/** Why a request is not answered as it was meant. */
+/** A request that is refused, with its HTTP status. */
 export class HttpRefusal extends Error {
   readonly status: number;
-  /** After how long it may be tried again; undefined where that is not known. */
+  /** Time until the request may be repeated; undefined if unknown. */
   readonly waitSeconds: number | undefined;
 
   constructor(status: number, message: string, waitSeconds?: number) {
@@ -25,7 +25,7 @@ export const signedOut = (): HttpRefusal =>
 export const tooManyTries = (what: string, waitSeconds: number): HttpRefusal =>
   new HttpRefusal(429, `${what} Try again in ${counted(Math.ceil(waitSeconds / 60), 'minute')}.`, waitSeconds);
 
-/** The value of a cookie; undefined where it is not there, or there twice. */
+/** Returns the value of a cookie; undefined if it is missing, duplicated or malformed. */
 export function cookieOf(req: IncomingMessage, name: string): string | undefined {
   const found = (req.headers.cookie ?? '')
     .split(';')
@@ -35,11 +35,11 @@ export function cookieOf(req: IncomingMessage, name: string): string | undefined
   return found.length === 1 && /^[\w-]{1,128}$/.test(found[0]!) ? found[0] : undefined;
 }
 
-/** The fields of a form or of a query, each once. */
+/** The fields of a form or a query; each name occurs once. */
 export class Fields {
   readonly #values = new Map<string, string>();
 
-  /** @throws HttpRefusal 400 for a field that is there twice, for too many, and for a NUL */
+  /** @throws HttpRefusal 400 for a duplicate field, for too many fields, and for a NUL character */
   constructor(text: string) {
     for (const [name, value] of new URLSearchParams(text)) {
       if (this.#values.has(name)) throw new HttpRefusal(400, `The field "${name.slice(0, 40)}" is there twice.`);
@@ -49,12 +49,12 @@ export class Fields {
     }
   }
 
-  /** Empty where it is not there. */
+  /** Returns the value of a field; empty if the field is missing. */
   get(name: string): string {
     return this.#values.get(name) ?? '';
   }
 
-  /** A whole number of at most 15 digits; undefined where the field is empty. @throws HttpRefusal 400 */
+  /** Parses a whole number of at most 15 digits; undefined if the field is empty. @throws HttpRefusal 400 */
   whole(name: string): number | undefined {
     const text = this.get(name).trim().replaceAll(',', '');
     if (text === '') return undefined;
@@ -67,7 +67,7 @@ export class Fields {
     return this.#values.size === 0;
   }
 
-  /** As a query. */
+  /** Returns the fields as a query string. */
   toString(): string {
     return new URLSearchParams([...this.#values]).toString();
   }
@@ -77,7 +77,7 @@ export class Fields {
   }
 }
 
-/** Reads a form. @throws HttpRefusal 413 and 415 */
+/** Reads and parses a form. @throws HttpRefusal 413, 415, and 400 for its fields */
 export async function readForm(req: IncomingMessage): Promise<Fields> {
   const type = (req.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase();
   if (type !== 'application/x-www-form-urlencoded')

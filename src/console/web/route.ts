@@ -1,35 +1,35 @@
-/** Routes: what is asked of the console, who may ask it, and what comes back. */
+/** Routes of the console: the request, the roles that may make it, and the reply. */
 import type { ConsoleContext } from '../context.ts';
 import type { Role } from '../store/roles.ts';
 import type { Session } from '../store/sessions.ts';
 import type { Html } from './html.ts';
 import type { Fields } from './request.ts';
 
-/** One request, with who sent it. */
+/** A request with its session. */
 export interface Visit {
   readonly app: ConsoleContext;
   /** The path below the base path, beginning with a slash. */
   readonly path: string;
-  /** Decoded parts of the path, by the names that the route gives them. */
+  /** Decoded path parameters, by their names in the route. */
   readonly params: Readonly<Record<string, string>>;
   readonly query: Fields;
   /** The fields of a POST; empty for a GET. */
   readonly form: Fields;
-  /** Undefined where nobody is signed in. */
+  /** Undefined if nobody is signed in. */
   readonly session: Session | undefined;
-  /** Where the console is: every address of its own begins with it. */
+  /** The base path: every path of the console begins with it. */
   readonly base: string;
-  /** What every form of this visitor must send back. */
+  /** The token that every form of this page must send back. */
   readonly csrf: string;
-  /** The address of the browser, or of the proxy before it. */
+  /** The address of the browser, or of the proxy in front of it. */
   readonly address: string;
-  /** Scheme, host and port under which the browser has the console; undefined where it does not say. Of a POST it is checked. */
+  /** Scheme, host and port by which the browser reaches the console; undefined if it does not send them. Checked for a POST. */
   readonly origin: string | undefined;
   /** Aborted when the browser goes away. */
   readonly signal: AbortSignal;
 }
 
-/** A visit of somebody who is signed in. */
+/** A visit with a session. */
 export interface SignedVisit extends Visit {
   readonly session: Session;
 }
@@ -39,13 +39,13 @@ export interface Page {
   readonly title: string;
   readonly body: Html;
   readonly status?: number;
-  /** What did not work, shown like a notice. */
+  /** The error message, shown like a notice. */
   readonly problem?: string;
-  /** Whether the browser asks for it once more, at once. */
+  /** Whether the browser requests the page again at once. */
   readonly isOpenedAgain?: boolean;
-  /** Seconds after which the parts marked `data-live` are renewed by the script. */
+  /** Seconds after which the script renews the parts marked `data-live`. */
   readonly renewSeconds?: number;
-  /** More of the body, sent as it comes. */
+  /** The rest of the body, sent in parts as it is produced. */
   readonly more?: AsyncIterable<Html>;
 }
 
@@ -53,7 +53,7 @@ export interface Redirect {
   readonly kind: 'redirect';
   /** A path below the base path. */
   readonly to: string;
-  /** Shown once on the next page. */
+  /** Shown once, on the page at `to`. */
   readonly notice?: Notice;
   /** A new session's token; an empty one ends the session. */
   readonly session?: string;
@@ -69,12 +69,12 @@ export interface Download {
 
 export type Reply = Page | Redirect | Download;
 
-/** What came of a change. A secret is shown once and kept nowhere. */
+/** The outcome of a change. A secret is shown once and stored nowhere. */
 export interface Notice {
   readonly tone: 'good' | 'bad';
   readonly text: string;
   readonly secret?: string;
-  /** What to do with the secret; where to keep it unless told otherwise. */
+  /** What to do with the secret; by default, where to keep it. */
   readonly advice?: string;
 }
 
@@ -84,7 +84,7 @@ interface Base {
   readonly path: string;
 }
 
-/** Open to everybody, signed in or not. */
+/** A route that needs no session. */
 export interface OpenRoute extends Base {
   readonly roles: 'anybody';
   readonly handle: (visit: Visit) => Promise<Reply> | Reply;
@@ -102,36 +102,36 @@ export const OPERATOR: readonly Role[] = ['operator'];
 export const ACCOUNT: readonly Role[] = ['account'];
 export const EVERY_ROLE: readonly Role[] = ['operator', 'viewer', 'account'];
 
-/** A value as a part of a path. */
+/** Returns a value as a path segment. */
 export const pathSegment = (value: string | number): string => encodeURIComponent(String(value));
 
-/** Finds the route of a path; `methods` are those that the path has. */
+/** Finds the route for a method and a path; `methods` are the methods of all routes for this path. */
 export function findRoute(
   routes: readonly Route[],
   method: string,
   path: string,
 ): { readonly route?: Route; readonly params: Readonly<Record<string, string>>; readonly methods: readonly string[] } {
-  const fitting = routes.flatMap((route) => {
+  const matching = routes.flatMap((route) => {
     const params = match(route.path, path);
     return params === undefined ? [] : [{ route, params }];
   });
-  // What is named exactly comes before what is named by a parameter.
-  const best = fitting.sort((a, b) => Object.keys(a.params).length - Object.keys(b.params).length);
+  // Literal segments have precedence over parameters.
+  const best = matching.sort((a, b) => Object.keys(a.params).length - Object.keys(b.params).length);
   const found = best.find(({ route }) => route.method === method);
-  return { ...(found ?? { params: {} }), methods: [...new Set(fitting.map(({ route }) => route.method))] };
+  return { ...(found ?? { params: {} }), methods: [...new Set(matching.map(({ route }) => route.method))] };
 }
 
 function match(pattern: string, path: string): Record<string, string> | undefined {
-  const wanted = pattern.split('/');
-  const given = path.split('/');
-  if (wanted.length !== given.length) return undefined;
+  const parts = pattern.split('/');
+  const segments = path.split('/');
+  if (parts.length !== segments.length) return undefined;
   const params: Record<string, string> = {};
-  for (const [i, part] of wanted.entries()) {
+  for (const [i, part] of parts.entries()) {
     if (!part.startsWith(':')) {
-      if (part !== given[i]) return undefined;
+      if (part !== segments[i]) return undefined;
       continue;
     }
-    const value = decode(given[i]!);
+    const value = decode(segments[i]!);
     if (value === undefined || value === '') return undefined;
     params[part.slice(1)] = value;
   }

@@ -1,4 +1,4 @@
-/** What keeps others out of the console: its headers, the names it answers to, and where a form may come from. */
+/** Protection against other sites: security headers, the allowed host names, and the origin of forms. */
 import { X509Certificate } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Config } from '../../config/config.ts';
@@ -19,7 +19,7 @@ const POLICY = [
   "trusted-types 'none'",
 ].join('; ');
 
-/** Headers of every answer. Not `no-referrer`: browsers would then send forms with the origin `null`. */
+/** Headers of every response. Not `no-referrer`: with it, browsers send forms with the origin `null`. */
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
   'content-security-policy': POLICY,
   'cross-origin-opener-policy': 'same-origin',
@@ -31,7 +31,7 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '[::1]'];
 
-/** The host names that a request may name. Any other may be a name that somebody else points to this address. */
+/** Returns the host names that a request may have. An attacker may have pointed any other name to this address (DNS rebinding). */
 export function allowedNames(config: Config, certificateChain: string | undefined): ReadonlySet<string> {
   const { host, names } = config.console;
   const certified = certificateChain === undefined ? [] : certificateNames(certificateChain);
@@ -40,10 +40,10 @@ export function allowedNames(config: Config, certificateChain: string | undefine
   );
 }
 
-/** In lower case, an IPv6 address in its short form: of a certificate it has the long one. */
+/** Normalizes a name to the form that browsers send: lower case, IPv6 addresses in short form (certificates have the long one). */
 const asBrowsersSend = (name: string): string => URL.parse(`http://${name}/`)?.hostname ?? name.toLowerCase();
 
-/** The names of a certificate, without wildcards: which of their names are meant, `console.names` says. */
+/** Returns the names of a certificate without wildcards: for those, `console.names` lists the actual names. */
 function certificateNames(chain: string): string[] {
   const names = new X509Certificate(chain).subjectAltName ?? '';
   return names.split(', ').flatMap((entry) => {
@@ -64,11 +64,11 @@ export function checkOrigin(req: IncomingMessage): void {
   const { origin, host } = req.headers;
   const site = req.headers['sec-fetch-site'];
   const authority = originOf(req)?.replace(/^https?:\/\//, '');
-  // Browsers that say where a request comes from know better than a comparison: a proxy may drop the port of the host.
+  // `Sec-Fetch-Site` is more reliable than comparing origin and host: a proxy may remove the port from the host.
   const isOwn = site === undefined ? origin === undefined || authority === host : site === 'same-origin';
   if (!isOwn) throw new HttpRefusal(403, 'The form came from another site.');
 }
 
-/** The origin that a browser names; undefined for none, and for none of HTTP. */
+/** Returns the origin that the browser sent; undefined if it sent none, or none of HTTP(S). */
 export const originOf = ({ headers: { origin = '' } }: IncomingMessage): string | undefined =>
   /^https?:\/\/[^/]+$/.test(origin) ? origin : undefined;

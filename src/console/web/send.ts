@@ -1,4 +1,4 @@
-/** How answers leave the console: pages, downloads and assets, each as fast as the browser takes it. */
+/** Sends pages, downloads and assets, with back-pressure from the browser. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
@@ -28,7 +28,7 @@ export function sendAsset(req: IncomingMessage, res: ServerResponse, name: strin
   res.end(req.method === 'HEAD' ? undefined : body);
 }
 
-/** Pages are not compressed: beside a secret, the size of what others wrote would tell it. */
+/** Sends a page. Pages are not compressed: next to text from others, the compressed size could reveal a secret (BREACH). */
 export async function sendPage(
   req: IncomingMessage,
   res: ServerResponse,
@@ -74,7 +74,7 @@ export async function sendDownload(
   res.end();
 }
 
-/** Writes, waits until the browser has taken enough of it, and lets others have their turn: what SQLite gives is made without a pause. */
+/** Writes a text and waits until the browser has accepted enough. Always yields, because reading from SQLite never does. */
 async function write(res: ServerResponse, text: string): Promise<void> {
   if (text === '' || res.destroyed || res.write(text)) return nextTurn();
   await new Promise<void>((resolve) => {

@@ -1,4 +1,4 @@
-/** The console's listener: every request goes through the same checks before a page sees it. */
+/** The console's HTTP server: every request passes the same checks before a page handles it. */
 import { hash } from 'node:crypto';
 import type { IncomingMessage, RequestListener, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -22,16 +22,16 @@ import { checkHost, checkOrigin, originOf, SECURITY_HEADERS } from './security.t
 import { sendAsset, sendDownload, sendPage } from './send.ts';
 import { WaitingConnections } from './waiting-connections.ts';
 
-/** `__Host-`: only over TLS or on this very host, for this host alone, whatever another one sets. */
+/** `__Host-`: browsers accept it only over TLS or from localhost, send it to this host only, and no other host can set it. */
 const SESSION_COOKIE = '__Host-pagegate';
-/** What forms are bound to before somebody is signed in. */
+/** The cookie to which forms are bound before the sign-in. */
 const FORM_COOKIE = '__Host-pagegate-form';
 const COOKIE_ATTRIBUTES = 'Path=/; Secure; HttpOnly; SameSite=Strict';
 
-/** A form that is sent again within this time is done once: longer than a change takes, and a browser waits for it. */
+/** A form that is sent again within this time is processed once. Longer than a change takes or a browser waits for it. */
 const SENT_MS = 60_000;
 const URL_MAX_LENGTH = LIMITS.consoleUrlCharacters.value;
-/** Pages that are being made at a time; more are asked to come again. */
+/** Maximum number of requests that are handled at a time; further ones are refused with 503. */
 const BUSY_MAX = LIMITS.consoleRequests.value;
 const CONNECTIONS_MAX = LIMITS.consoleConnections.value;
 
@@ -40,13 +40,13 @@ export interface ServerCertificate {
   readonly key: string;
 }
 
-/** How long a browser may take, in milliseconds. */
+/** Timeouts for a browser, in milliseconds. */
 export interface Timeouts {
   readonly headersMs: number;
   readonly requestMs: number;
-  /** Without a byte in either direction. */
+  /** Time without a byte in either direction. */
   readonly idleMs: number;
-  /** How often the first two are looked at. */
+  /** Interval at which the first two are checked. */
   readonly checkMs: number;
 }
 
@@ -62,13 +62,13 @@ export interface WebOptions {
   readonly routes: readonly Route[];
   readonly allowedNames: () => ReadonlySet<string>;
   readonly certificate: ServerCertificate | undefined;
-  /** Those of the limits unless told otherwise. */
+  /** By default those in `LIMITS`. */
   readonly timeouts?: Timeouts;
-  /** Told of a failure that is a defect. */
+  /** Called for every error that is a defect. */
   readonly onFailure: (error: unknown) => void;
 }
 
-/** The listener, not yet listening. */
+/** Creates the server; it does not listen yet. */
 export function createWebServer(options: WebOptions): Server {
   const web = new Web(options);
   const listener: RequestListener = (req, res) => void web.handle(req, res);
@@ -97,9 +97,9 @@ class Web {
   readonly #base: string;
   readonly #proxies: readonly Network[];
   readonly #notices = new Notices();
-  /** What came of the forms that were sent lately. */
+  /** Replies to recently sent forms. */
   readonly #sent = new ShortCache();
-  /** Those that a request is worked on for always find their place beside them. */
+  /** Limited so that connections with a request in progress always fit as well. */
   readonly connections = new WaitingConnections(CONNECTIONS_MAX - BUSY_MAX);
   #busy = 0;
 
@@ -110,7 +110,7 @@ class Web {
   }
 
   async handle(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    // A request whose connection has ended has none any more.
+    // Taken now: a request whose connection has closed has no socket any more.
     const { socket } = req;
     for (const [name, value] of Object.entries(SECURITY_HEADERS)) res.setHeader(name, value);
     res.setHeader('cache-control', 'no-store');
@@ -149,14 +149,14 @@ class Web {
     if (method === 'POST') {
       checkOrigin(req);
       form = await readForm(req);
-      // A sign-in that is sent twice may find the session there that the first has begun.
+      // A sign-in form that is sent twice may come with the session cookie that the first one has set.
       const secrets = route.roles === 'anybody' ? [secret, ...earlier] : [secret];
       if (!secrets.some((one) => form.get('csrf').split('.', 1)[0] === formToken(one)))
         throw new HttpRefusal(403, 'The form is out of date: go back, load the page anew, and try again.');
     }
     const abort = new AbortController();
     res.once('close', () => abort.abort());
-    const asked = {
+    const request = {
       app: this.#options.app,
       base: this.#base,
       path,
@@ -169,7 +169,7 @@ class Web {
       signal: abort.signal,
     };
     await this.#work(socket, async () => {
-      const visit = { ...asked, session: await this.#session(req) };
+      const visit = { ...request, session: await this.#session(req) };
       try {
         await this.#send(req, res, await this.#replyOnce(route, visit), visit);
       } catch (error) {
@@ -178,7 +178,7 @@ class Web {
     });
   }
 
-  /** Only a request that is there as a whole takes a place: whoever sends one slowly takes nobody's. @throws HttpRefusal 503 */
+  /** Runs a task within the limit of concurrent requests. Only complete requests count, so slow senders block nobody. @throws HttpRefusal 503 */
   async #work(socket: Socket, task: () => Promise<void>): Promise<void> {
     if (this.#busy >= BUSY_MAX)
       throw new HttpRefusal(503, 'The console has too much to do at once; try again in a moment.');
@@ -191,7 +191,10 @@ class Web {
     }
   }
 
-  /** A form that is sent twice, by a second click for example, is done once, and answered alike: each that a page shows has a token of its own. */
+  /**
+   * Processes a form once even if it is sent twice, for example by a double click, and gives both the same reply. Forms differ because
+   * every page has its own token.
+   */
   #replyOnce(route: Route, visit: Visit): Promise<Reply> {
     if (route.method !== 'POST') return this.#reply(route, visit);
     const name = hash('sha256', `${visit.path} ${visit.form}`, 'base64url');
@@ -219,7 +222,7 @@ class Web {
     return session !== undefined && (await isCurrent(this.#options.app, session)) ? session : undefined;
   }
 
-  /** What this browser's forms are bound to, that of new ones first; sets a cookie where there is none. */
+  /** Returns the secrets to which this browser's forms are bound, that of new forms first. Sets a cookie if there is none. */
   #formSecrets(req: IncomingMessage, res: ServerResponse): readonly [string, ...string[]] {
     const names = [SESSION_COOKIE, FORM_COOKIE].map((name) => this.#cookieName(name, req));
     const [secret, ...earlier] = names.flatMap((name) => cookieOf(req, name) ?? []);
@@ -229,7 +232,7 @@ class Web {
     return [made];
   }
 
-  /** Browsers keep cookies by host alone: consoles at other ports or paths of it, such as those of several tunnels, have names of their own. */
+  /** Browsers store cookies by host only, so the name includes port and base path: several consoles on one host (tunnels) stay apart. */
   #cookieName(name: string, { headers: { host = '' } }: IncomingMessage): string {
     const [, port = ''] = /:(\d+)$/.exec(host) ?? [];
     return [name, port, ...this.#base.split('/')].filter((part) => part !== '').join('-');
@@ -239,7 +242,7 @@ class Web {
     if (reply.kind === 'redirect') return this.#redirect(res, reply, visit.session);
     if (reply.kind === 'download') return sendDownload(req, res, reply, visit.signal);
     const { session, path, csrf } = visit;
-    // What a page fetches by itself, and what has no body, must not use up what its reader has to see.
+    // A renewal by the script or a HEAD request must not consume notices that the user has not seen.
     const isSeen = session !== undefined && req.method !== 'HEAD' && !isRenewal(req);
     const notices = isSeen ? this.#notices.take(session.hash, path) : [];
     return sendPage(req, res, reply, { base: this.#base, path, session, csrf, notices }, visit.signal);
@@ -259,7 +262,7 @@ class Web {
     res.end();
   }
 
-  /** @param frame of who is signed in, as far as that is known */
+  /** @param frame the frame of the session, if the session is known */
   async #fail(
     req: IncomingMessage,
     res: ServerResponse,
@@ -267,13 +270,13 @@ class Web {
     frame: Omit<Frame, 'base'> = NOBODY,
   ): Promise<void> {
     const { status, message, waitSeconds } = failure(error);
-    // Of a browser that went away nobody needs to know.
+    // If the browser has disconnected, the error is its consequence and is not reported.
     if (status === 500 && !req.destroyed) this.#options.onFailure(error);
     if (res.headersSent || res.destroyed) {
       res.destroy();
       return;
     }
-    // What was not read of a body must not be taken for the next request.
+    // The unread rest of a body must not be parsed as the next request.
     if (!req.complete) res.setHeader('connection', 'close');
     if (waitSeconds !== undefined) res.setHeader('retry-after', waitSeconds);
     const onward =
@@ -292,10 +295,10 @@ class Web {
   }
 }
 
-/** What a form must hold that is bound to a secret of its browser, before what tells it from others. */
+/** Returns the first part of a form's token, which binds it to a secret of its browser. The second part is random. */
 const formToken = (secret: string): string => hash('sha256', `form ${secret}`, 'base64url');
 
-/** The peer of the connection, or the browser that a trusted proxy names. */
+/** Returns the address of the peer, or of the browser that a trusted proxy names. */
 function visitorAddress(req: IncomingMessage, proxies: readonly Network[]): string {
   const peer = req.socket.remoteAddress ?? '';
   const address = parseAddress(peer);
@@ -304,14 +307,14 @@ function visitorAddress(req: IncomingMessage, proxies: readonly Network[]): stri
   return client === address ? peer : formatAddress(client);
 }
 
-/** The frame of a page that does not depend on who looks. */
+/** The frame of a page without a session. */
 const NOBODY = { path: '', session: undefined, csrf: '', notices: [] } as const;
 
-/** Whether a link of another site led here. Cookies that are `SameSite=Strict` are not sent then, whoever is signed in. */
+/** Whether a link on another site led here. Browsers then send no `SameSite=Strict` cookies, even if the user is signed in. */
 const isFromElsewhere = ({ method, headers }: IncomingMessage): boolean =>
   method === 'GET' && headers['sec-fetch-site'] === 'cross-site' && headers['sec-fetch-mode'] === 'navigate';
 
-/** Has the browser ask once more, now from a page of our own: with its cookies. */
+/** Returns a page that makes the browser request the URL again, this time from the console itself and so with its cookies. */
 const openedAgain = (url: string): Page => ({
   kind: 'page',
   title: 'One moment',
@@ -319,24 +322,24 @@ const openedAgain = (url: string): Page => ({
   isOpenedAgain: true,
 });
 
-/** What was asked for, below the base path. */
+/** Returns the requested path and query, below the base path. */
 const askedFor = ({ path, query }: Visit): string => (query.isEmpty ? path : `${path}?${query}`);
 
-/** The page whose form was sent, as the browser says; the first page where it does not. */
+/** Returns the page whose form was sent, from the `Referer`; the first page if the browser sends none. */
 function formPage({ headers: { referer = '' } }: IncomingMessage, base: string): string {
   const [, full = ''] = /^https?:\/\/[^/]+(\/[^#]*)$/.exec(referer) ?? [];
   return full.startsWith(base) ? `/${full.slice(base.length)}` : '/';
 }
 
-/** The sign-in that leads back to an address below the base path: without its query, where that is too long to be put into another one. */
+/** Returns the path of the sign-in that leads back to `next`. Without the query of `next` if the result would be too long. */
 function signInBefore(base: string, next: string): string {
   if (next === '/') return '/sign-in';
-  const before = (address: string): string => `/sign-in?${new URLSearchParams({ next: address })}`;
-  const whole = before(next);
-  return base.length + whole.length <= URL_MAX_LENGTH ? whole : before(next.split('?', 1)[0]!);
+  const leadingTo = (address: string): string => `/sign-in?${new URLSearchParams({ next: address })}`;
+  const complete = leadingTo(next);
+  return base.length + complete.length <= URL_MAX_LENGTH ? complete : leadingTo(next.split('?', 1)[0]!);
 }
 
-/** Whether the page renews itself, without anybody's doing. */
+/** Whether the page's script sent the request to renew the page. */
 const isRenewal = (req: IncomingMessage): boolean => req.headers['x-pagegate-renew'] !== undefined;
 
 interface Failure {
@@ -352,7 +355,7 @@ function failure(error: unknown): Failure {
   return { status: status === 500 ? 503 : status, message: error.message };
 }
 
-/** Takes a little more of a body that is refused, so that the browser reads the answer before the connection closes. */
+/** Reads and discards some of a refused body, so that the browser reads the response before the connection closes. */
 function discard(req: IncomingMessage): void {
   let sizeBytes = 0;
   req.on('data', (chunk: Buffer) => {

@@ -1,4 +1,4 @@
-/** Counts failed sign-ins, by address and by name, so that nobody can guess, and other things that somebody does too often. */
+/** Limits failed sign-ins by address and by name, so that passwords cannot be guessed, and other frequent actions. */
 import { LIMITS } from '../../limits.ts';
 
 const WINDOW_MS = LIMITS.consoleSignInSeconds.value * 1_000;
@@ -8,26 +8,29 @@ interface Entry {
   sinceMs: number;
 }
 
-/** Failures within ten minutes. */
+/** Counts failures within a window of ten minutes. */
 export class SignInLimiter {
   readonly #most: number;
   readonly #now: () => number;
   readonly #entries = new Map<string, Entry>();
 
-  /** @param most failures after which no more tries are taken; @param now milliseconds of a clock that never goes back */
+  /**
+   * @param most number of failures after which no further attempt is accepted
+   * @param now milliseconds of a monotonic clock
+   */
   constructor(most: number, now = () => performance.now()) {
     this.#most = most;
     this.#now = now;
   }
 
-  /** Seconds to wait; 0 where a try is taken. */
+  /** Returns the seconds to wait; 0 if an attempt is accepted. */
   wait(name: string): number {
     const entry = this.#entry(name);
     if (entry === undefined || entry.count < this.#most) return 0;
     return Math.max(1, Math.ceil((entry.sinceMs + WINDOW_MS - this.#now()) / 1_000));
   }
 
-  /** Notes a try before its outcome is known, so that tries at the same time count, too. Returns what takes this one back. */
+  /** Counts an attempt before its outcome is known, so that concurrent attempts count, too. Returns a function that takes it back. */
   note(name: string): () => void {
     const entry = this.#entry(name) ?? this.#begin(name);
     entry.count += 1;
@@ -37,7 +40,7 @@ export class SignInLimiter {
     };
   }
 
-  /** Forgets all that was counted. */
+  /** Clears the count of a name. */
   forget(name: string): void {
     this.#entries.delete(name);
   }

@@ -1,18 +1,18 @@
-/** Connections that nothing is done for: no whole request came, or the latest was answered. */
+/** Idle connections: their first request is incomplete, or their latest request was answered. */
 import type { Socket } from 'node:net';
 
-/** Closes the one that has waited longest where there are too many, so that a new connection always finds a place. */
+/** Closes the connection that has been idle longest if there are too many, so that a new one is always accepted. */
 export class WaitingConnections {
   readonly #most: number;
-  /** By the peer's address and port: a TLS socket and the one below it are the same connection. The longest waiting comes first. */
+  /** By the peer's address and port, because a TLS socket and its TCP socket are one connection. Longest idle first. */
   readonly #sockets = new Map<string, Socket>();
 
-  /** @param most waiting at a time */
+  /** @param most maximum number of idle connections */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Takes a new connection in. */
+  /** Adds a new connection. */
   opened(socket: Socket): void {
     const peer = peerOf(socket);
     socket.once('close', () => this.#sockets.delete(peer));
@@ -22,12 +22,12 @@ export class WaitingConnections {
     first?.destroy();
   }
 
-  /** Its whole request is there. */
+  /** Removes a connection whose request is complete. */
   busy(socket: Socket): void {
     this.#sockets.delete(peerOf(socket));
   }
 
-  /** Its request was answered; it waits from now on. */
+  /** Adds a connection again after its request was answered. */
   answered(socket: Socket): void {
     this.busy(socket);
     if (!socket.destroyed) this.#sockets.set(peerOf(socket), socket);

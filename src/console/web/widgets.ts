@@ -1,14 +1,14 @@
-/** The small parts of pages: numbers with units, times, tables, marks. */
+/** Small parts of pages: numbers with units, times, tables, marks. */
 import { counted } from '../../counted.ts';
 import { type Html, html, type Value } from './html.ts';
 
 export const count = (value: number): string => value.toLocaleString('en-US');
 
-/** A share as `12.3 %`. */
+/** Formats a share as `12.3 %`. */
 export const percent = (part: number, whole: number): string =>
   whole === 0 ? '–' : `${((100 * part) / whole).toFixed(part === 0 || part === whole ? 0 : 1)} %`;
 
-/** Seconds with a unit that suits them: `12 µs`, `3.4 ms`, `2 days`. */
+/** Formats seconds with a suitable unit: `12 µs`, `3.4 ms`, `2 days`. */
 export function duration(seconds: number): string {
   if (seconds < 0.001) return `${Math.round(seconds * 1e6)} µs`;
   if (seconds < 1) return `${Number((seconds * 1e3).toPrecision(3))} ms`;
@@ -22,13 +22,13 @@ export function duration(seconds: number): string {
   return counted(Math.floor(seconds / length), name);
 }
 
-/** Bytes with a unit: `1.5 GB`. */
+/** Formats bytes with a decimal unit: `1.5 GB`. */
 export function bytes(size: number): string {
   const unit = Math.min(4, Math.floor(Math.log10(Math.max(1, size)) / 3));
   return `${Number((size / 1000 ** unit).toPrecision(3))} ${['B', 'kB', 'MB', 'GB', 'TB'][unit]}`;
 }
 
-/** A moment in UTC; the script adds the local time. */
+/** Formats a time in UTC (a number is seconds since 1970). The script adds the local time. */
 export function moment(value: string | number | Date | null | undefined): Html {
   const date =
     value === null || value === undefined ? undefined : new Date(typeof value === 'number' ? value * 1000 : value);
@@ -39,16 +39,16 @@ export function moment(value: string | number | Date | null | undefined): Html {
 
 export type Tone = 'good' | 'warn' | 'bad' | 'plain';
 
-/** A word whose color says how it is meant; the word says it as well. */
+/** Returns a colored word. Its meaning does not depend on the color alone. */
 export const mark = (tone: Tone, text: string): Html => html`<span class="mark ${tone}">${text}</span>`;
 
 const VERDICT_TONES: Readonly<Record<string, Tone>> = { allow: 'good', flag: 'warn', deny: 'bad' };
 export const verdictMark = (verdict: string): Html => mark(VERDICT_TONES[verdict] ?? 'plain', verdict);
 
-/** The title of a column; that of numbers, which stand at the right, in an object. */
+/** The title of a column; an object for a column of numbers, which is right-aligned. */
 type Column = string | { readonly numbers: string };
 
-/** A table that scrolls by itself where it is too wide; `label` says what it holds. */
+/** Returns a table that scrolls on its own if it is too wide; `label` is its accessible name, `live` its id if it is renewed. */
 export function table(
   label: string,
   columns: readonly Column[],
@@ -68,5 +68,5 @@ export function facts(rows: readonly (readonly [name: string, value: Value])[]):
   return html`<dl>${rows.map(([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>`)}</dl>`;
 }
 
-/** What to do where there is nothing to show. */
+/** Returns the text that is shown instead of an empty list. */
 export const emptyState = (...what: readonly Value[]): Html => html`<p class="empty">${what}</p>`;

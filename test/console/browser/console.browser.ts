@@ -198,7 +198,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
       ['Suspend', 'is suspended'],
       ['Reactivate', 'is active again'],
       ['Rotate the key', 'is issued'],
-      ['Show the key', 'The look is in the audit'],
+      ['Show the key', 'The audit names you'],
       ['Close for good', 'is closed'],
     ] as const) {
       await page.getByRole('link', { name: link }).click();
@@ -216,7 +216,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     const setPassword = async (text: string): Promise<void> => {
       await page.goto(at('you'));
       await page.getByLabel('New password').fill(text);
-      await page.getByLabel('The same again').fill(text);
+      await page.getByLabel('Repeat the password').fill(text);
       await page.getByRole('button', { name: 'Set the password' }).click();
       await page.locator('.notice').waitFor();
     };
@@ -228,11 +228,11 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.getByRole('link', { name: 'Users' }).click();
     await page.getByLabel('Name').fill(name);
     await page.getByRole('button', { name: 'Add' }).waitFor();
-    await page.getByLabel('Your present password').fill('another password');
+    await page.getByLabel('Your current password').fill('another password');
     await page.getByRole('button', { name: 'Add' }).click();
-    await page.getByText('The present password is another one.').waitFor();
+    await page.getByText('The current password is wrong.').waitFor();
     expect(await page.getByLabel('Name').inputValue()).toBe(name);
-    await page.getByLabel('Your present password').fill(password);
+    await page.getByLabel('Your current password').fill(password);
     await page.getByRole('button', { name: 'Add' }).click();
     await page.waitForURL(at(`users/${name}`));
     const colleague = await open({ javaScriptEnabled });
@@ -252,7 +252,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     ] as const) {
       await page.goto(at(`users/${name}`));
       await page.getByRole('link', { name: link }).click();
-      await page.getByLabel('Your present password').fill(password);
+      await page.getByLabel('Your current password').fill(password);
       await page.getByRole('button', { name: link }).click();
       await page.getByText(outcome).waitFor();
     }
@@ -266,7 +266,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Account pro');
     expect(await page.content()).not.toContain('rival');
     await page.getByRole('link', { name: 'Rotate the key' }).click();
-    await page.getByLabel('The key in use now').selectOption('86400');
+    await page.getByLabel('The current key').selectOption('86400');
     await page.getByRole('button', { name: 'Rotate the key' }).click();
     accountKey = (await page.locator('.secret').textContent()) ?? '';
     expect(accountKey).toMatch(/^pg_/);
@@ -351,7 +351,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     }
     expect(await page.content()).toMatch(/\d+ added, \d+ removed, \d+ changed/);
     await page.goto(at(`generations/${to}/rollback`));
-    expect(await page.content()).toContain(`Served now is generation ${from}`);
+    expect(await page.content()).toContain(`Generation ${from} is served now`);
     await page.getByRole('button', { name: `Serve generation ${to}` }).click();
     await done();
     expect((await world.server.check('?url=shop.example.com')).headers.get('x-pagegate-data')).toMatch(
@@ -469,7 +469,7 @@ describe('with scripts', () => {
     const page = await signIn('operator');
     await page.goto(at('generations'));
     await page.getByRole('link', { name: 'Refresh' }).click();
-    expect(await page.content()).toMatch(/by vendor.*Served now is generation/s);
+    expect(await page.content()).toMatch(/by vendor.*Generation \d+ is served now/s);
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.waitForURL(at('generations'));
     await page.getByRole('button', { name: 'Stop it' }).waitFor();

@@ -1,4 +1,4 @@
-/** What the pages of users have in common. */
+/** Parts that the pages of users share. */
 import { sessionActor } from '../../sign-in.ts';
 import type { Session } from '../../store/sessions.ts';
 import { type Html, html, type Value } from '../../web/html.ts';
@@ -6,14 +6,14 @@ import { form } from '../../web/layout.ts';
 import type { Notice, SignedVisit } from '../../web/route.ts';
 import { emptyState, moment, table } from '../../web/widgets.ts';
 
-/** Where each was begun and since when, with a button that ends it; `who` is asked for where they are of several. */
+/** Returns a table of sessions, each with a button that ends it. `who` adds a column for a list with several users or accounts. */
 export function sessionTable(
   { session, csrf }: SignedVisit,
   sessions: readonly Session[],
   { label, action, who }: { readonly label: string; readonly action: string; readonly who?: (one: Session) => Value },
 ): Html {
   if (sessions.length === 0) return emptyState('Nobody is signed in.');
-  // Where buttons are read aloud, each says which session it ends.
+  // For screen readers, the label of each button names its session.
   const end = ({ hash, name, address }: Session): Value =>
     hash === session.hash
       ? 'this one'
@@ -33,7 +33,7 @@ export function sessionTable(
   return table(label, titles, rows);
 }
 
-/** Ends a session that a form named, notes who did it, and says so; `describe` says which one it was. */
+/** Ends the session that a form names, records who did it, and returns a notice; `describe` names the session in it. */
 export function endSession(
   { app, session }: SignedVisit,
   one: Session | undefined,
@@ -45,7 +45,7 @@ export function endSession(
   return { tone: 'good', text: `The session ${describe(one)} has ended.` };
 }
 
-/** Where whoever acts has a password, it is asked for once more. */
-export const presentField = ({ app, session }: SignedVisit, label = 'Your present password'): Html | false =>
+/** Returns the field for the user's current password; false if the user has none. */
+export const presentField = ({ app, session }: SignedVisit, label = 'Your current password'): Html | false =>
   app.store.users.find(session.name)?.hasPassword === true &&
   html`<label>${label} <input name="present" type="password" autocomplete="current-password" maxlength="256" required></label>`;

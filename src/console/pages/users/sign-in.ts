@@ -1,17 +1,17 @@
-/** The pages before anybody is signed in, and the way out. */
+/** The pages for signing in, and the sign-out. */
 import { sessionActor, signInWithKey, signInWithLink, signInWithPassword, WRONG_CREDENTIALS } from '../../sign-in.ts';
 import { html } from '../../web/html.ts';
 import { form } from '../../web/layout.ts';
 import type { Fields } from '../../web/request.ts';
 import { EVERY_ROLE, type Page, type Reply, type Route, type SignedVisit, type Visit } from '../../web/route.ts';
 
-/** Where somebody was going who had to sign in first; the first page, where that may lead out of the console. */
+/** Returns the path to which the sign-in leads back; the first page if the given path may lead out of the console. */
 function nextOf({ base, query, form: fields }: Visit): string {
   const [, path = '', rest = ''] = /^([^?]*)\??(.*)$/s.exec(fields.get('next') || query.get('next')) ?? [];
   const full = base + path.slice(1);
-  // A path below ours that browsers and proxies take as it is: whatever they would read as another one may lead out of the console.
-  const isOurs = /^\/(?!\/|.*%(?:2f|5c))/i.test(path) && new URL(`http://console${full}`).pathname === full;
-  if (!isOurs) return '/';
+  // Accept only a path that browsers and proxies leave unchanged: one that they normalize may lead out of the console.
+  const isInside = /^\/(?!\/|.*%(?:2f|5c))/i.test(path) && new URL(`http://console${full}`).pathname === full;
+  if (!isInside) return '/';
   return rest === '' ? path : `${path}?${new URLSearchParams(rest)}`;
 }
 
@@ -39,10 +39,10 @@ ${form(
   return { kind: 'page', title: 'Sign in', body, ...(problem !== undefined && { problem, status: 403 }) };
 }
 
-/** A user's name, as a phone or a habit may write it. */
+/** Returns the user's name without the spaces and capitals that phones or habits add. */
 const nameOf = (fields: Fields): string => fields.get('name').trim().toLowerCase();
 
-/** Signs in and goes on, or says that it did not work. */
+/** Redirects after a successful sign-in, or shows the form again with an error. */
 async function enter(visit: Visit, attempt: Promise<string | undefined>): Promise<Reply> {
   const session = await attempt;
   return session === undefined
@@ -53,7 +53,7 @@ async function enter(visit: Visit, attempt: Promise<string | undefined>): Promis
 function linkPage(visit: Visit): Page {
   const { base } = visit;
   const token = html`<input type="hidden" name="token" value="${visit.query.get('token')}">`;
-  const body = html`<p>This link signs you in once. Programs that open links ahead of you do not use it up; the button does.</p>
+  const body = html`<p>This link signs you in once. Programs that open links in advance do not use it up; only the button does.</p>
 ${form(`${base}sign-in/link`, visit.csrf, html`${token}<button>Sign in</button>`)}`;
   return { kind: 'page', title: 'Sign in', body };
 }
@@ -71,7 +71,7 @@ export const SIGN_IN_ROUTES: readonly Route[] = [
     roles: 'anybody',
     handle: (visit) => (visit.session === undefined ? signInPage(visit) : { kind: 'redirect', to: nextOf(visit) }),
   },
-  // The address that stands there after a failure.
+  // The URL that the browser shows after a failed sign-in.
   { method: 'GET', path: '/sign-in/key', roles: 'anybody', handle: () => ({ kind: 'redirect', to: '/sign-in' }) },
   {
     method: 'POST',

@@ -1,4 +1,4 @@
-/** What an operator can do with a user: each asks once, says what will happen, and is done by the code of the command line. */
+/** Actions on users. Each asks for confirmation, describes what will happen, and uses the same code as the command line. */
 import { counted } from '../../../counted.ts';
 import type { Session } from '../../store/sessions.ts';
 import type { User, Users } from '../../store/users.ts';
@@ -7,34 +7,34 @@ import type { Notice } from '../../web/route.ts';
 export interface UserActionInput {
   readonly users: Users;
   readonly user: User;
-  /** Name of the operator who makes the change. */
+  /** The session of the operator who makes the change. */
   readonly session: Session;
-  /** The address of a link with this token. */
+  /** Returns the URL of a link with this token. */
   readonly linkOf: (token: string) => string;
 }
 
 export interface UserAction {
-  /** Its part of the address. */
+  /** Its segment of the URL. */
   readonly id: string;
   readonly title: string;
   readonly isDangerous?: boolean;
-  /** Whether the operator must enter their own password: for whatever changes who may sign in, and with which role. */
+  /** Whether the operator must enter their own password: for every action that changes who may sign in, or with which role. */
   readonly needsPassword: boolean;
-  /** Whether the user is no operator afterwards: one has to be left. */
+  /** Whether the user is not an operator afterwards: at least one operator must be left. */
   readonly endsOperator?: boolean;
-  /** Whether it can be done with a user as it is. */
+  /** Whether the action is possible for a user in the current state. */
   readonly applies: (user: User, isOwn: boolean) => boolean;
-  /** What will happen. */
+  /** Describes what will happen. */
   readonly says: (user: User, isOwn: boolean) => string;
   readonly run: (input: UserActionInput) => Notice;
 }
 
-/** What is said of a link. It is shown once; whoever has it signs in. */
+/** Returns the notice with a new link. It is shown only once; whoever has the link can sign in. */
 export const invited = (text: string, link: string): Notice => ({
   tone: 'good',
   text: `${text} This link signs in once, within an hour:`,
   secret: link,
-  advice: 'It is shown this once. Pass it on where nobody else reads it: whoever opens it first signs in.',
+  advice: 'It is shown only once. Pass it on where nobody else can read it: whoever opens it first signs in.',
 });
 
 export const USER_ACTIONS: readonly UserAction[] = [
@@ -58,8 +58,8 @@ export const USER_ACTIONS: readonly UserAction[] = [
     applies: ({ role }) => role === 'operator',
     says: ({ name }, isOwn) =>
       isOwn
-        ? 'You only look from now on, and are signed out. Only another operator, or the command line, gives you the role back.'
-        : `${name} only looks from now on. Open sessions of ${name} end: the next sign-in has the new role.`,
+        ? 'From now on you can only look, and you are signed out. Only another operator, or the command line, can give you the role back.'
+        : `${name} can only look from now on. Open sessions of ${name} end: the next sign-in has the new role.`,
     run: ({ users, user: { name }, session }) => {
       users.setRole(name, 'viewer', session.name);
       return { tone: 'good', text: `${name} is a viewer.` };
@@ -82,8 +82,8 @@ export const USER_ACTIONS: readonly UserAction[] = [
     applies: () => true,
     says: ({ name }, isOwn) =>
       isOwn
-        ? 'Your sessions end, but for the one that you use now, and so do links that were made for you. Your password stays.'
-        : `Every session of ${name} ends now, and every link that was not used. The password of ${name} stays: reset it where somebody else knows it.`,
+        ? 'All your sessions end except this one, and so do links that were made for you. Your password stays.'
+        : `Every session of ${name} ends now, and so does every unused link. The password of ${name} stays: reset it if somebody else knows it.`,
     run: ({ users, user: { name }, session }) => {
       const ended = users.signOut(name, session.name, session.hash);
       return { tone: 'good', text: `${counted(ended, 'session')} of ${name} ended.` };
@@ -95,7 +95,7 @@ export const USER_ACTIONS: readonly UserAction[] = [
     needsPassword: true,
     applies: (_, isOwn) => !isOwn,
     says: ({ name }) =>
-      `${name} has no password any more, and open sessions and links end. You get a link that signs ${name} in once, who may then set another password.`,
+      `The password of ${name} is removed, and open sessions and links end. You get a link that signs ${name} in once, to set another password.`,
     run: ({ users, user: { name }, session, linkOf }) => {
       users.reset(name, session.name);
       return invited(`${name} is signed out and has no password.`, linkOf(users.createLink(name, session.name)));
@@ -109,7 +109,7 @@ export const USER_ACTIONS: readonly UserAction[] = [
     endsOperator: true,
     applies: () => true,
     says: ({ name }, isOwn) =>
-      `${isOwn ? 'You are signed out, and' : `${name} is signed out, and`} cannot sign in any more. What was done under this name stays in the audit.`,
+      `${isOwn ? 'You are signed out, and' : `${name} is signed out, and`} can no longer sign in. What was done under this name stays in the audit.`,
     run: ({ users, user: { name }, session }) => {
       users.remove(name, session.name);
       return { tone: 'good', text: `${name} is removed.` };

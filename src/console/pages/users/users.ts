@@ -1,4 +1,4 @@
-/** Users and sessions, for operators: who can sign in, who is signed in from where, and every change of it. */
+/** The pages of users and sessions for operators: who can sign in, who is signed in from where, and every change of a user. */
 import { PagegateError } from '../../../errors.ts';
 import { LIMITS } from '../../../limits.ts';
 import { isCurrent, sessionActor, withPresentPassword } from '../../sign-in.ts';
@@ -29,7 +29,7 @@ const SHOWN = LIMITS.consoleSessionsShown.value;
 
 const roleMark = (role: UserRole): Html => mark(role === 'operator' ? 'good' : 'plain', role);
 
-/** Those that still open what they opened: an account's end with its key, at the latest when somebody looks. */
+/** Returns the sessions that are still valid. A session of an account ends with its key; this is checked here at the latest. */
 async function currentOf({ app }: SignedVisit, sessions: readonly Session[]): Promise<Session[]> {
   const current: Session[] = [];
   for (const one of sessions) if (one.role !== 'account' || (await isCurrent(app, one))) current.push(one);
@@ -40,22 +40,22 @@ function userTable({ app, base, query }: SignedVisit, sessions: readonly Session
   const address = `${base}users`;
   const all = app.store.users.list();
   const found = all.filter(({ name }) => name.includes(query.get('q').toLowerCase()));
-  const behind = found.filter(({ name }) => name > query.get('after'));
-  const users = behind.slice(0, PAGE_SIZE);
+  const following = found.filter(({ name }) => name > query.get('after'));
+  const users = following.slice(0, PAGE_SIZE);
   const open = new Map<string, number>();
   for (const { role, name } of sessions) if (role !== 'account') open.set(name, (open.get(name) ?? 0) + 1);
   const rows = users.map(({ name, role, hasPassword, signedInAt, createdAt }) => [
     html`<a href="${base}users/${pathSegment(name)}">${name}</a>`,
     roleMark(role),
-    hasPassword ? 'yes' : 'no, links alone',
+    hasPassword ? 'yes' : 'no, links only',
     signedInAt === null ? 'never' : moment(signedInAt),
     count(open.get(name) ?? 0),
     moment(createdAt),
   ]);
   const columns = ['User', 'Role', 'Password', 'Last sign-in', { numbers: 'Open sessions' }, 'Added'];
-  const place = { last: users.at(-1)?.name, total: found.length, isLast: behind.length <= PAGE_SIZE };
+  const place = { last: users.at(-1)?.name, total: found.length, isLast: following.length <= PAGE_SIZE };
   return html`${all.length > PAGE_SIZE && findForm(address, query)}
-${rows.length === 0 ? emptyState('No user has this in the name, or there are no further ones.') : table('Users', columns, rows)}
+${rows.length === 0 ? emptyState('No user name contains this, or there are no further users.') : table('Users', columns, rows)}
 ${pager(address, query, 'users', place)}`;
 }
 
@@ -72,10 +72,10 @@ ${form(
   html`<label>Name <input name="name" value="${fields.get('name')}" maxlength="64" autocapitalize="none" autocomplete="off" spellcheck="false" required></label>
 <label>Role <select name="role">${options}</select></label>${presentField(visit)}<button>Add</button>`,
   'row',
-)}<p class="hint">Operators change things, viewers only look. You get a link that signs the new user in once, who may then set a password. On the server: <code>pagegate console user add NAME --role viewer</code>.</p></section>`;
+)}<p class="hint">Operators change things, viewers only look. You get a link that signs the new user in once; the user may then set a password. On the server: <code>pagegate console user add NAME --role viewer</code>.</p></section>`;
 }
 
-/** @param problem why nobody was added; what was filled in stays */
+/** @param problem why no user was added; the form keeps its values */
 async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
   const { app, base } = visit;
   const all = app.store.sessions.all();
@@ -91,12 +91,12 @@ async function list(visit: SignedVisit, problem?: HttpRefusal): Promise<Page> {
 ${addForm(visit)}
 <section aria-labelledby="sessions"><h2 id="sessions">Open sessions</h2>${sessions}${
     all.length > SHOWN &&
-    html`<p class="hint">${count(SHOWN)} of ${count(all.length)}: those that were used last. The page of a user has all of the user's own.</p>`
+    html`<p class="hint">${count(SHOWN)} of ${count(all.length)}: the most recently used. The page of a user lists all sessions of that user.</p>`
   }</section>`;
   return { kind: 'page', title: 'Users', body, ...(problem && { problem: problem.message, status: problem.status }) };
 }
 
-/** The address of a link as this browser has the console, which may be behind a proxy. */
+/** Returns the URL of a link by the address at which this browser reaches the console, perhaps through a proxy. */
 const linkOf =
   ({ app, base, origin }: SignedVisit) =>
   (token: string): string => {
@@ -110,7 +110,7 @@ async function add(visit: SignedVisit): Promise<Reply> {
   const [name, role] = [fields.get('name').trim(), fields.get('role')];
   try {
     const notice = await confirmed(visit, () => {
-      // What is no role is refused with the code of a bad user.
+      // An unknown role is refused with `bad_console_user`.
       users.add(name, role as UserRole, session.name);
       return invited(`${name} is added.`, linkOf(visit)(users.createLink(name, session.name)));
     });
@@ -122,7 +122,7 @@ async function add(visit: SignedVisit): Promise<Reply> {
   }
 }
 
-/** Makes changes of users for whoever gives the own password, all or nothing. @throws HttpRefusal 401, 403 and 429, PagegateError console_last_operator, console_busy */
+/** Makes changes of users, all or nothing, after the operator has entered their own password. @throws HttpRefusal 401, 403 and 429, PagegateError console_last_operator, console_busy */
 const confirmed = ({ app, session, form: fields, address }: SignedVisit, change: () => Notice): Promise<Notice> =>
   withPresentPassword(app, session, { password: fields.get('present'), address }, () =>
     app.store.users.asOperator(session, change),
@@ -139,7 +139,7 @@ function show(visit: SignedVisit): Page {
   const own = html`<p>This is you: <a href="${base}you">your password and your sessions</a>.</p>`;
   const body = html`${facts([
     ['Role', roleMark(role)],
-    ['Password', hasPassword ? 'yes' : 'no, links alone'],
+    ['Password', hasPassword ? 'yes' : 'no, links only'],
     ['Last sign-in', signedInAt === null ? 'never' : moment(signedInAt)],
     ['Added', moment(createdAt)],
   ])}${isOwn && own}<p class="actions">${buttons}</p>
@@ -161,14 +161,14 @@ function actionOf({ params }: SignedVisit): UserAction {
 const isOnlyOperator = ({ app }: SignedVisit, { name, role }: User): boolean =>
   role === 'operator' && app.store.users.list().every((one) => one.role !== 'operator' || one.name === name);
 
-/** Asks once, and says what will happen. */
+/** Asks for confirmation, and describes what will happen. */
 function confirm(visit: SignedVisit): Page {
   const { app, base, params, csrf, session } = visit;
   const action = actionOf(visit);
   const user = app.store.users.get(params['name']!);
   const isOwn = user.name === session.name;
   const here = `${base}users/${pathSegment(user.name)}`;
-  const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Leave it as it is</a></div>`;
+  const buttons = html`<div class="actions"><button${action.isDangerous === true && html` class="danger"`}>${action.title}</button> <a class="button plain" href="${here}">Cancel</a></div>`;
   const why = action.applies(user, isOwn)
     ? action.endsOperator === true && isOnlyOperator(visit, user) && new PagegateError('console_last_operator').message
     : `${user.name} is ${isOwn ? 'you' : user.role}; there is nothing to do here.`;
@@ -189,12 +189,12 @@ async function act(visit: SignedVisit): Promise<Redirect> {
   const change = (): Notice => action.run({ users, user, session, linkOf: linkOf(visit) });
   const done = action.needsPassword ? confirmed(visit, change) : (async () => change())();
   const reply = await redirectWithNotice(here, done, `${here}/${action.id}`);
-  // Whoever ended the own session by it sees no page that could say more.
+  // If the change ended the operator's own session, no page can show the notice.
   if (!sessions.has(session.hash)) return { kind: 'redirect', to: '/sign-in', session: '' };
   return users.find(user.name) === undefined ? { ...reply, to: '/users' } : reply;
 }
 
-/** Ends one session, of a user or of an account, and goes back to the page that listed it. */
+/** Ends a session of a user or an account, and redirects to the page that listed it. */
 function endListed(visit: SignedVisit): Redirect {
   const { app, params, form: fields } = visit;
   const to = params['name'] === undefined ? '/users' : `/users/${pathSegment(params['name'])}`;

@@ -1,4 +1,4 @@
-/** What everybody who is signed in may look at and change of the own sign-in. */
+/** The page on which every signed-in user sees and changes their own sign-in: password and sessions. */
 import { counted } from '../../../counted.ts';
 import { sessionActor, withPresentPassword } from '../../sign-in.ts';
 import { PASSWORD_MIN_LENGTH } from '../../store/password-rules.ts';
@@ -22,12 +22,12 @@ function youPage(visit: SignedVisit): Page {
   const { session, csrf, app, base } = visit;
   const user = session.role === 'account' ? undefined : app.store.users.find(session.name);
   const password = html`<section aria-labelledby="password"><h2 id="password">Password</h2>
-<p>${user?.hasPassword ? 'You have a password.' : 'You have no password: you sign in with links, which an operator makes, or the server.'}</p>
+<p>${user?.hasPassword ? 'You have a password.' : 'You have no password: you sign in with links from an operator or from the command line of the server.'}</p>
 ${form(
   `${base}you/password`,
   csrf,
-  html`<input type="hidden" name="name" autocomplete="username" value="${session.name}">${presentField(visit, 'Present password')}<label>New password, ${PASSWORD_MIN_LENGTH} characters or more <input name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
-<label>The same again <input name="again" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
+  html`<input type="hidden" name="name" autocomplete="username" value="${session.name}">${presentField(visit, 'Current password')}<label>New password, ${PASSWORD_MIN_LENGTH} characters or more <input name="password" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
+<label>Repeat the password <input name="again" type="password" autocomplete="new-password" minlength="${PASSWORD_MIN_LENGTH}" maxlength="256" required></label>
 <button>Set the password</button>`,
   'stack',
 )}</section>`;
@@ -55,7 +55,7 @@ function setPassword({ app, session, form: fields, address }: SignedVisit): Prom
   return redirectWithNotice('/you', set());
 }
 
-/** Ends one of the own sessions, whatever the form says. */
+/** Ends a session of the same user or account, and no other, whatever the form contains. */
 function endOwn(visit: SignedVisit): Redirect {
   const { app, session, form: fields } = visit;
   const one = app.store.sessions.list(session).find(({ hash }) => hash === fields.get('session'));
