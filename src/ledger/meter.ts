@@ -162,8 +162,9 @@ export class Meter {
   charge({ id, state, anchor }: Account): ChargeOutcome {
     if (state !== 'active' || anchor === null) return 'not_activated';
     const counters = this.#counters;
-    if (!counters.isHeard(this.#now())) return 'ledger_unavailable';
-    const left = counters.charge(id, anchor, this.#seconds());
+    const nowMs = this.#now();
+    if (!counters.isHeard(nowMs)) return 'ledger_unavailable';
+    const left = counters.charge(id, anchor, this.#seconds(nowMs));
     if (left >= 0) {
       if (counters.isLow) this.#ask(id);
       return left;
@@ -283,8 +284,8 @@ export class Meter {
   }
 
   /** On the clock of the ledger. */
-  #seconds(): number {
-    return Math.floor((this.#now() + this.#counters.clockOffsetMs) / 1000);
+  #seconds(nowMs = this.#now()): number {
+    return Math.floor((nowMs + this.#counters.clockOffsetMs) / 1000);
   }
 
   /** A node's copy of the keys may miss a new one: that is no 401. @throws PagegateError ledger_unavailable */
