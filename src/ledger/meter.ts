@@ -165,8 +165,9 @@ export class Meter {
   charge({ id, state, anchor }: Account): ChargeOutcome {
     if (state !== 'active' || anchor === null) return 'not_activated';
     const counters = this.#counters;
-    if (!counters.isHeard(this.#now())) return 'ledger_unavailable';
-    const left = counters.charge(id, anchor, this.#seconds());
+    const nowMs = this.#now();
+    if (!counters.isHeard(nowMs)) return 'ledger_unavailable';
+    const left = counters.charge(id, anchor, this.#seconds(nowMs));
     if (left >= 0) {
       if (counters.isLow) this.#ask(id);
       return left;
@@ -287,8 +288,8 @@ export class Meter {
   }
 
   /** The time on the ledger's clock, in seconds since 1970. */
-  #seconds(): number {
-    return Math.floor((this.#now() + this.#counters.clockOffsetMs) / 1000);
+  #seconds(nowMs = this.#now()): number {
+    return Math.floor((nowMs + this.#counters.clockOffsetMs) / 1000);
   }
 
   /** A node's copy of the keys may lack a new key, which must not be answered 401. @throws PagegateError ledger_unavailable */

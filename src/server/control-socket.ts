@@ -96,10 +96,13 @@ async function removeStale(path: string): Promise<void> {
   rmSync(path, { force: true });
 }
 
+/** Errors of a path on which nothing listens. Others, such as that of a full backlog, come from a socket that a server has open. */
+const NOT_LISTENING: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK']);
+
 function isAnswered(path: string): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
     const probe = connectToPath(path);
-    probe.once('error', () => resolve(false));
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(!NOT_LISTENING.has(error.code)));
     probe.once('connect', () => {
       resolve(true);
       probe.destroy();

@@ -83,15 +83,26 @@ export class RecordEvidence implements Evidence {
 
   /** The records of the key's parents, the nearest first. */
   #parents(): readonly ParentRecord[] {
-    if (this.#parentRecords === undefined) {
-      const keys = this.#classifiable ? parentDomains(this.#key) : NOTHING;
-      this.#parentRecords =
-        keys.length === 0
-          ? NOTHING
-          : keys
-              .map((domain) => ({ domain, handle: this.#index.find(domain) }))
-              .filter(({ handle }) => handle !== NO_RECORD);
-    }
+    this.#parentRecords ??= this.#classifiable ? recordsAbove(this.#index, this.#key) : NOTHING;
     return this.#parentRecords;
   }
+}
+
+/**
+ * The records of a key's parents, the nearest first. Most keys have none: to see that in the index costs less than to ask the Public Suffix
+ * List where the walk to the parents ends, which is asked only where there is one.
+ */
+function recordsAbove(index: Index, key: string): readonly ParentRecord[] {
+  let records: ParentRecord[] | undefined;
+  const last = key.lastIndexOf('.');
+  for (let dot = key.indexOf('.'); dot < last; dot = key.indexOf('.', dot + 1)) {
+    const domain = key.slice(dot + 1);
+    const handle = index.find(domain);
+    if (handle === NO_RECORD) continue;
+    records ??= [];
+    records.push({ domain, handle });
+  }
+  if (records === undefined) return NOTHING;
+  const parents = parentDomains(key);
+  return records.filter(({ domain }) => parents.includes(domain));
 }

@@ -19,4 +19,13 @@ describe('the writer of answers', () => {
       expect(Buffer.from(writer.finish(quota)).toString()).toBe(text(quota));
     }
   });
+
+  it('quotes the name of a domain that is not found', () => {
+    const writer = new AnswerWriter();
+    for (const key of ['a"b.com', 'a\\b.com', '[::1]', 'x'.repeat(253)]) {
+      writer.begin(index, -1, key);
+      writer.writeVerdict(VERDICT);
+      expect(JSON.parse(Buffer.from(writer.finish(1)).toString())).toMatchObject({ domain: key, found: false });
+    }
+  });
 });

@@ -2,17 +2,20 @@
  * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses again; the
  * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
  */
+import { BACKSLASH, QUOTE } from '../../bytes/ascii.ts';
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
+import { copyPiece, type Piece, pieceOf } from '../../bytes/json-pieces.ts';
 import { type Index, NO_RECORD } from '../../index/read.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { PageFilter, PageUrl } from '../../record/types.ts';
 import type { JudgedUrl, KeptAnswer, KeptAnswers } from '../swap/kept-answers.ts';
 
-const QUOTA_NAME = Buffer.from(',"quota_remaining":', 'latin1');
+const QUOTA_NAME = pieceOf(',"quota_remaining":');
 /** A quota is a safe integer: at most 16 digits. */
 const QUOTA_MAX_DIGITS = 16;
-const GAP_MAX_BYTES = QUOTA_NAME.length + QUOTA_MAX_DIGITS;
-const NOT_FOUND_TAIL = Buffer.from(',"found":false,"page_types":{}', 'latin1');
+const GAP_MAX_BYTES = QUOTA_NAME.size + QUOTA_MAX_DIGITS;
+const UNKNOWN_HEAD = pieceOf('{"domain":"');
+const UNKNOWN_TAIL = pieceOf('","found":false,"page_types":{}');
 
 /** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
 export class AnswerWriter {
@@ -24,9 +27,10 @@ export class AnswerWriter {
   #end = 0;
   #index: Index | undefined;
   #handle = NO_RECORD;
-  /** As long as the quota that was written last: the next one hardly ever has more or fewer digits. */
-  #gapSize = GAP_MAX_BYTES;
-  readonly #verdicts = new WeakMap<Verdict, Buffer>();
+  /** Where the digits of the quota go. Their number is that of the quota before: the next one hardly ever has more or fewer. */
+  #quotaAt = 0;
+  #digits = QUOTA_MAX_DIGITS;
+  readonly #verdicts = new WeakMap<Verdict, Piece>();
 
   /** Begins an answer for a record (`handle` in `index`) or, with a negative handle, for the unknown domain `key`. */
   begin(index: Index, handle: number, key: string): void {
@@ -34,7 +38,7 @@ export class AnswerWriter {
     this.#handle = handle;
     const most = index.info.maxAnswerSizeBytes + 1_024;
     if (most > this.#scratch.length) this.#use(Buffer.allocUnsafeSlow(most));
-    this.#headSize = handle < 0 ? writeUnknown(this.#scratch, key) : index.writeHead(handle, this.#scratch, 0);
+    this.#headSize = handle < 0 ? writeUnknown(this.#view, key) : index.writeHead(handle, this.#scratch, 0);
   }
 
   /** The pages of the record that the answer was begun for which may matter. */
@@ -47,15 +51,15 @@ export class AnswerWriter {
     const index = this.#index!;
     const verdictBytes = this.#verdictBytes(verdict);
     const headSize = this.#headSize;
-    const most = index.info.maxAnswerSizeBytes + verdictBytes.length + GAP_MAX_BYTES + 1_024;
+    const most = index.info.maxAnswerSizeBytes + verdictBytes.size + GAP_MAX_BYTES + 1_024;
     if (most > this.#scratch.length) {
       const larger = Buffer.allocUnsafeSlow(most);
       this.#scratch.copy(larger, 0, 0, headSize);
       this.#use(larger);
     }
     const out = this.#scratch;
-    this.#tailStart = headSize + this.#gapSize;
-    const end = this.#tailStart + verdictBytes.copy(out, this.#tailStart);
+    this.#openGap();
+    const end = copyPiece(verdictBytes, this.#view, this.#tailStart);
     if (this.#handle < 0) out[end] = 0x7d;
     this.#end = this.#handle < 0 ? end + 1 : index.writeTail(this.#handle, out, end);
   }
@@ -69,7 +73,7 @@ export class AnswerWriter {
   /** Writes an answer that was kept, in the place of {@link begin} and {@link writeVerdict}. */
   writeKept({ pool }: KeptAnswers, { start, gap, end }: KeptAnswer): void {
     this.#headSize = gap - start;
-    this.#tailStart = this.#headSize + this.#gapSize;
+    this.#openGap();
     this.#end = this.#tailStart + end - gap;
     pool.copy(this.#scratch, 0, start, gap);
     pool.copy(this.#scratch, this.#tailStart, gap, end);
@@ -78,12 +82,17 @@ export class AnswerWriter {
   /** Puts the quota into the gap and returns the finished bytes; they lie in the writer's own buffer. */
   finish(quotaRemaining: number): Uint8Array {
     const out = this.#scratch;
-    const at = this.#headSize + QUOTA_NAME.copy(out, this.#headSize);
-    const gapEnd = at + decimalSize(quotaRemaining);
+    const gapEnd = this.#quotaAt + decimalSize(quotaRemaining);
     if (gapEnd !== this.#tailStart) out.copyWithin(gapEnd, this.#tailStart, this.#end);
-    this.#gapSize = gapEnd - this.#headSize;
-    writeDecimal(quotaRemaining, this.#view, at);
+    this.#digits = gapEnd - this.#quotaAt;
+    writeDecimal(quotaRemaining, this.#view, this.#quotaAt);
     return new Uint8Array(out.buffer, out.byteOffset, gapEnd + this.#end - this.#tailStart);
+  }
+
+  /** After the head. The tail is written afterwards: copying may write past the end of the name. */
+  #openGap(): void {
+    this.#quotaAt = copyPiece(QUOTA_NAME, this.#view, this.#headSize);
+    this.#tailStart = this.#quotaAt + this.#digits;
   }
 
   #use(buffer: Buffer<ArrayBuffer>): void {
@@ -91,19 +100,24 @@ export class AnswerWriter {
     this.#view = new DataView(buffer.buffer);
   }
 
-  #verdictBytes(of: Verdict): Buffer {
+  #verdictBytes(of: Verdict): Piece {
     let bytes = this.#verdicts.get(of);
     if (bytes === undefined) {
       const { verdict, layer, id, note } = of;
-      bytes = Buffer.from(`,"verdict":"${verdict}","matched":${JSON.stringify({ layer, id, note })}`);
+      bytes = pieceOf(`,"verdict":"${verdict}","matched":${JSON.stringify({ layer, id, note })}`);
       this.#verdicts.set(of, bytes);
     }
     return bytes;
   }
 }
 
-function writeUnknown(out: Buffer, key: string): number {
-  // A key, and a canonical host, holds nothing that JSON would escape; quoting costs little and trusts nobody.
-  const at = out.write(`{"domain":${JSON.stringify(key)}`, 0, 'latin1');
-  return at + NOT_FOUND_TAIL.copy(out, at);
+function writeUnknown(out: DataView, key: string): number {
+  let at = copyPiece(UNKNOWN_HEAD, out, 0);
+  // Canonical hosts are printable ASCII.
+  for (let i = 0; i < key.length; i++) {
+    const code = key.charCodeAt(i);
+    if (code === QUOTE || code === BACKSLASH) out.setUint8(at++, BACKSLASH);
+    out.setUint8(at++, code);
+  }
+  return copyPiece(UNKNOWN_TAIL, out, at);
 }
