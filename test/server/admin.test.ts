@@ -1,7 +1,8 @@
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { get } from 'node:http';
-import { connect, createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -163,6 +164,35 @@ describe('the control socket', () => {
     writeFileSync(file, 'x');
     await expect(listenControl(file, handlers)).rejects.toMatchObject({ code: 'listen_failed' });
     await expect(listenControl(`/tmp/${'x'.repeat(120)}`, handlers)).rejects.toMatchObject({ code: 'listen_failed' });
+  });
+
+  it('the socket of a server that hangs is not taken for one left behind, also when no more connections can wait', async () => {
+    const path = join(server.paths.runDir, 'hung.sock');
+    const script = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listening'))`;
+    const hung = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const waiting: Socket[] = [];
+    try {
+      await once(hung.stdout, 'data');
+      hung.kill('SIGSTOP');
+      const codes = await Promise.all(
+        Array.from({ length: 8 }, async () => {
+          const socket = connect(path);
+          waiting.push(socket);
+          return await new Promise((resolve) => {
+            socket.once('connect', () => resolve('connected'));
+            socket.once('error', (error: NodeJS.ErrnoException) => resolve(error.code));
+          });
+        }),
+      );
+      expect(codes).toContain('EAGAIN');
+      const handlers = { reload: async () => 0, restart: async () => 0, drain: async () => 0, status: async () => 0 };
+      await expect(listenControl(path, handlers)).rejects.toMatchObject({ code: 'server_running' });
+      expect(statSync(path).isSocket()).toBe(true);
+    } finally {
+      for (const socket of waiting) socket.destroy();
+      hung.kill('SIGKILL');
+      rmSync(path, { force: true });
+    }
   });
 
   it('a socket that a killed server left behind is replaced', async () => {
