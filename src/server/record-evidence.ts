@@ -1,6 +1,6 @@
 /**
- * What the index knows about a host, in the form the policy asks for it; parents are looked up only when they are asked for. Which
- * record answers is another matter: a parent that answers for a host does not make the host a classified one.
+ * Gives the policy what the index knows about a host. Parents are looked up only on demand. The record that answers may be a parent's, but
+ * that does not make the host a classified one.
  */
 import { parentDomains } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
@@ -10,7 +10,7 @@ import type { PageFilter } from '../record/types.ts';
 
 const NOTHING: readonly never[] = [];
 
-/** An answer that was begun with the evidence's own record. */
+/** An answer that has begun with the evidence's own record. */
 export interface BegunAnswer {
   pages(mayMatter: PageFilter): readonly PageEvidence[];
 }
@@ -20,10 +20,10 @@ interface ParentRecord {
   readonly handle: number;
 }
 
-/** The record that answers for a target, and the evidence around it. */
+/** The record that answers for a target, and the evidence for the policy. */
 export class RecordEvidence implements Evidence {
   readonly found: boolean;
-  /** The record that answers, the host's own or a parent's; NO_RECORD where there is none. */
+  /** The record that answers, the host's own or a parent's; NO_RECORD if there is none. */
   readonly handle: number;
   /** The domain to report: the key, or the parent that answers for it. */
   readonly domain: string;
@@ -35,7 +35,7 @@ export class RecordEvidence implements Evidence {
   readonly #answer: BegunAnswer | undefined;
   #parentRecords: readonly ParentRecord[] | undefined;
 
-  /** `answer`, where one is begun before the evidence is asked for pages, spares the record a second reading. */
+  /** @param answer the answer, if one has begun with this record: then the record is not parsed a second time for its pages */
   constructor(index: Index, target: Target, subdomains: 'exact' | 'parent', answer?: BegunAnswer) {
     this.#index = index;
     this.#answer = answer;
@@ -48,7 +48,7 @@ export class RecordEvidence implements Evidence {
     this.domain = parent?.domain ?? target.key;
   }
 
-  /** Whether a record answers: what an answer calls `found`. */
+  /** Whether a record answers: the field `found` of the answer. */
   get answered(): boolean {
     return this.handle !== NO_RECORD;
   }
@@ -72,7 +72,7 @@ export class RecordEvidence implements Evidence {
     return this.#gather((handle) => this.#index.filteringCategories(handle));
   }
 
-  /** What the host's record and its parents' records say, the nearest first. */
+  /** Collects values from the host's record and its parents' records, the nearest first. */
   #gather<T>(of: (handle: number) => readonly T[]): readonly T[] {
     const records = this.#parents();
     if (records.length === 0) return this.found ? of(this.#own) : NOTHING;
@@ -89,8 +89,8 @@ export class RecordEvidence implements Evidence {
 }
 
 /**
- * The records of a key's parents, the nearest first. Most keys have none: to see that in the index costs less than to ask the Public Suffix
- * List where the walk to the parents ends, which is asked only where there is one.
+ * Returns the records of a key's parents, the nearest first. Most keys have none, and a lookup in the index is cheaper than one in the Public
+ * Suffix List. So the list is asked where the parents end only if a record was found.
  */
 function recordsAbove(index: Index, key: string): readonly ParentRecord[] {
   let records: ParentRecord[] | undefined;

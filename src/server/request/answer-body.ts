@@ -1,6 +1,6 @@
 /**
- * The bytes of an answer. What does not depend on the charge is written first, into one buffer that every request uses again; the
- * quota goes into a gap of known size once the charge is known, so that the order of the fields is that of the specification.
+ * Writes the bytes of an answer into one buffer that all requests reuse. Everything that does not depend on the charge is written first. The
+ * quota is inserted into a gap of known size once the charge is known, so the fields keep the order of the specification.
  */
 import { BACKSLASH, QUOTE } from '../../bytes/ascii.ts';
 import { decimalSize, writeDecimal } from '../../bytes/decimal.ts';
@@ -17,17 +17,17 @@ const GAP_MAX_BYTES = QUOTA_NAME.size + QUOTA_MAX_DIGITS;
 const UNKNOWN_HEAD = pieceOf('{"domain":"');
 const UNKNOWN_TAIL = pieceOf('","found":false,"page_types":{}');
 
-/** Writes answers one after the other into its buffer. The verdicts of a policy are few and always the same objects, so their bytes are kept. */
+/** Writes answers one after the other into its buffer. A policy has few verdicts, always the same objects, so their bytes are cached. */
 export class AnswerWriter {
   #scratch = Buffer.allocUnsafeSlow(64 * 1024);
   #view = new DataView(this.#scratch.buffer);
-  /** Where the head ends and the gap begins; where what follows the gap begins and ends. */
+  /** Offset of the end of the head, where the gap begins; start and end of the tail, which follows the gap. */
   #headSize = 0;
   #tailStart = 0;
   #end = 0;
   #index: Index | undefined;
   #handle = NO_RECORD;
-  /** Where the digits of the quota go. Their number is that of the quota before: the next one hardly ever has more or fewer. */
+  /** Where the digits of the quota go. Their number is taken from the previous quota, because it rarely changes. */
   #quotaAt = 0;
   #digits = QUOTA_MAX_DIGITS;
   readonly #verdicts = new WeakMap<Verdict, Piece>();
@@ -41,12 +41,12 @@ export class AnswerWriter {
     this.#headSize = handle < 0 ? writeUnknown(this.#view, key) : index.writeHead(handle, this.#scratch, 0);
   }
 
-  /** The pages of the record that the answer was begun for which may matter. */
+  /** Returns those pages of the answer's record that may matter. */
   pages(mayMatter: PageFilter): readonly PageUrl[] {
     return this.#index!.pageUrlsInHead(this.#handle, this.#scratch, mayMatter);
   }
 
-  /** Writes the verdict and all that follows, after a gap that {@link finish} fills with the quota. */
+  /** Writes the verdict and the rest, after a gap that {@link finish} fills with the quota. */
   writeVerdict(verdict: Verdict): void {
     const index = this.#index!;
     const verdictBytes = this.#verdictBytes(verdict);
@@ -64,13 +64,13 @@ export class AnswerWriter {
     this.#end = this.#handle < 0 ? end + 1 : index.writeTail(this.#handle, out, end);
   }
 
-  /** Keeps the answer, all but its quota. */
+  /** Stores the answer without its quota. */
   keepIn(answers: KeptAnswers, query: string, judged: JudgedUrl): void {
     const out = this.#scratch;
     answers.keep(query, judged, out.subarray(0, this.#headSize), out.subarray(this.#tailStart, this.#end));
   }
 
-  /** Writes an answer that was kept, in the place of {@link begin} and {@link writeVerdict}. */
+  /** Writes a cached answer; replaces {@link begin} and {@link writeVerdict}. */
   writeKept({ pool }: KeptAnswers, { start, gap, end }: KeptAnswer): void {
     this.#headSize = gap - start;
     this.#openGap();
@@ -79,7 +79,7 @@ export class AnswerWriter {
     pool.copy(this.#scratch, this.#tailStart, gap, end);
   }
 
-  /** Puts the quota into the gap and returns the finished bytes; they lie in the writer's own buffer. */
+  /** Writes the quota into the gap. Returns the finished bytes, a view of the writer's own buffer. */
   finish(quotaRemaining: number): Uint8Array {
     const out = this.#scratch;
     const gapEnd = this.#quotaAt + decimalSize(quotaRemaining);

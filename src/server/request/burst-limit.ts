@@ -1,36 +1,36 @@
 /**
  * The burst limit: at most `limit` requests of one client in any 60 seconds, exact over all workers, in a fixed amount of memory.
  *
- * The table lies in memory that all workers share, as 32-bit words. A client belongs to one set of eight records, found by a keyed
- * hash; a record holds the times of the client's last `limit` admitted requests as a ring, so the entry that the next request would
- * overwrite says whether it may pass. A refused request is not recorded: a client that keeps asking is served again as soon as
- * its oldest request is 60 seconds old. When all eight records of a set are in use, its further clients share a ninth.
+ * The table is shared by all workers, as 32-bit words. A keyed hash assigns each client to a set of eight records. A record is a ring
+ * buffer with the times of the client's last `limit` admitted requests, so the entry that the next request would overwrite decides whether it
+ * may pass. A refused request is not recorded: a client that keeps asking is served again as soon as its oldest request is 60 seconds old. If
+ * all eight records of a set are in use, further clients share a ninth.
  *
- * A set is changed under its own lock. A worker that dies or is stopped while it holds the lock must not stop the others: the lock
- * is taken over after a short while; the worst outcome is one request counted wrongly.
+ * Each set has its own lock. A worker that dies or is stopped while it holds the lock must not block the others, so they take the lock over
+ * after a short time. At worst, one request is counted wrongly.
  */
 import { randomBytes } from 'node:crypto';
 import { LIMITS } from '../../limits.ts';
 import type { Address } from '../../network/address.ts';
 import { isIpv4Address } from '../../network/address.ts';
 
-/** Times are kept in ticks: a 32-bit count of them lasts two years of uptime. */
+/** Times are stored in ticks. 32 bits of them last for two years of uptime. */
 const TICK_MS = 16;
 const WINDOW_TICKS = (LIMITS.burstWindowSeconds.value * 1_000) / TICK_MS;
 
 const WAYS = 8;
 const HEADER_WORDS = 8;
 const SET_HEADER_WORDS = 4;
-/** Words of a record before its ring: kind (0: unused), two words of address, position in the ring, time of the last use. */
+/** Words of a record before its ring buffer: kind (0: unused), two words of address, position in the ring, time of the last use. */
 const RECORD_HEADER_WORDS = 5;
 /** A lock that is held longer than this was left behind by a worker that died or is stopped; holding it takes a microsecond. */
 const LOCK_TAKEOVER_MS = 100;
-/** At most this much of the time between two looks at a lock counts: what paused this worker for longer most likely paused the holder, too. */
+/** At most this much time counts between two checks of a lock: a longer pause of this worker most likely paused the holder, too. */
 const LOCK_LOOK_MS = 1;
-/** Workers read one clock, but not at one moment: a time that lies this little ahead is now. */
+/** Workers read the same clock, but not at the same moment: a time that is ahead by at most this much counts as now. */
 const AHEAD_MAX_TICKS = 1_000;
 
-/** The first word of a table. Servers of two versions share one for a moment: another layout needs another word. */
+/** First word of a table. During a restart, two versions of the server share a table, so another layout needs another word. */
 const MAGIC = 0x42555253;
 
 export interface BurstLimits {
@@ -38,7 +38,7 @@ export interface BurstLimits {
   readonly max_clients: number;
 }
 
-/** How many bytes of shared memory a table with these limits takes. */
+/** Size of a table with these limits, in bytes. */
 export function burstTableSizeBytes(limits: BurstLimits): number {
   return (HEADER_WORDS + setCount(limits) * setWords(limits)) * 4;
 }
@@ -52,7 +52,7 @@ function setCount(limits: BurstLimits): number {
   return 2 ** Math.floor(Math.log2(Math.min(2 ** Math.ceil(Math.log2(wanted)), most)));
 }
 
-/** Fills fresh, zeroed memory with the header of a table: the secret that decides which client belongs to which set. */
+/** Writes the header of a table into zeroed memory: the secret that assigns clients to sets. */
 export function initializeBurstTable(memory: ArrayBufferLike): void {
   const words = new Uint32Array(memory, 0, HEADER_WORDS);
   const secret = randomBytes(8);
@@ -61,7 +61,7 @@ export function initializeBurstTable(memory: ArrayBufferLike): void {
   words[0] = MAGIC;
 }
 
-/** Whether memory holds a table of this layout. */
+/** Whether the memory contains a table of this layout. */
 export const isBurstTable = (memory: ArrayBufferLike): boolean => new Uint32Array(memory, 0, 1)[0] === MAGIC;
 
 /** One worker's view of the shared table. */
@@ -102,7 +102,7 @@ export class BurstLimiter {
     try {
       return this.#count(this.#record(set, kind, high, low, now), now);
     } finally {
-      // Not when somebody took the lock over.
+      // Unless another worker has taken the lock over.
       Atomics.compareExchange(this.#locks, set, this.#pid, 0);
     }
   }
@@ -112,7 +112,7 @@ export class BurstLimiter {
     const position = words[record + 3]!;
     const slot = record + RECORD_HEADER_WORDS + position;
     const oldest = words[slot]!;
-    // Zero stands for "never"; a time is stored plus one.
+    // Zero means "never", so a time is stored plus one.
     const age = ticksSince(oldest, now + 1);
     // Both times are rounded down, so one tick more than the window is needed to be sure of the whole window.
     if (oldest !== 0 && age <= WINDOW_TICKS)
@@ -123,7 +123,7 @@ export class BurstLimiter {
     return 0;
   }
 
-  /** The client's record: its own, else an unused one, else the least recent that has nothing left to remember, else the shared one. */
+  /** Returns the client's own record; otherwise an unused one, the least recently used expired one, or the shared one. */
   #record(set: number, kind: number, high: number, low: number, now: number): number {
     const words = this.#words;
     let free = -1;
@@ -163,7 +163,7 @@ export class BurstLimiter {
     }
   }
 
-  /** Two rounds of a 32-bit finalizer, keyed, so that nobody outside can choose addresses that meet in one set. */
+  /** Two keyed rounds of a 32-bit finalizer, so that clients cannot choose addresses that fall into one set. */
   #hash(kind: number, high: number, low: number): number {
     let h = mix(high ^ this.#seeds[0]);
     h = mix(h ^ low ^ this.#seeds[1]);
@@ -171,7 +171,7 @@ export class BurstLimiter {
   }
 }
 
-/** Ticks from one time to a later one, over the end of the 32 bits; a time that lies a little ahead is now. */
+/** Ticks between two times, across the 32-bit overflow. A time that is slightly ahead counts as now. */
 function ticksSince(then: number, now: number): number {
   const ticks = (now - then) >>> 0;
   return ticks > 0xffffffff - AHEAD_MAX_TICKS ? 0 : ticks;
@@ -189,7 +189,7 @@ function mix(value: number): number {
 
 const offsetMs = measureOffset();
 
-/** How far `performance.now()` is from the host's clock; of several readings the one with the least time in between. */
+/** Offset between `performance.now()` and the host's clock, from the tightest of several readings. */
 function measureOffset(): number {
   let best = Number.POSITIVE_INFINITY;
   let offset = 0;
@@ -204,7 +204,7 @@ function measureOffset(): number {
   return offset;
 }
 
-/** Milliseconds of the host's monotonic clock: the same in all processes. */
+/** The host's monotonic clock in milliseconds, the same in all processes. */
 export function monotonicMs(): number {
   return performance.now() + offsetMs;
 }

@@ -1,5 +1,5 @@
 /**
- * The one endpoint. A request goes down a staircase; each step has its failure, and only the last one costs a lookup:
+ * The endpoint. A request passes these steps in order. Each step has its own failure status, and only the last one costs a lookup:
  *
  *     burst limit 429 → path 404 → method 405 → body 400 → key 400/401 → activation 403 → input 400 → index 503 → quota 403 → 200
  */
@@ -29,7 +29,7 @@ import { RequestCounters } from './request-counters.ts';
 import { copySender, RequestHeaders, type Sender } from './request-headers.ts';
 
 const CHECK_PATH = '/api/check';
-/** Statuses about who asks; the log tells of them, see {@link RefusalLog}. */
+/** Statuses that depend on the caller. They are logged, see {@link RefusalLog}. */
 const LOGGED: ReadonlySet<number> = new Set([401, 403, 429]);
 
 export interface CheckParts {
@@ -39,34 +39,34 @@ export interface CheckParts {
   readonly metrics: WorkerMetrics;
   readonly log: Log;
   readonly decisions: DecisionLog | undefined;
-  /** Told of 401, 403 and 429. */
+  /** Called for every 401, 403 and 429. */
   readonly refusals?: RefusalLog;
-  /** What is served now; undefined before the first index. */
+  /** Returns the data in use; undefined before the first index. */
   readonly served: () => ActiveData | undefined;
-  /** Told when a lookup met damage in the index. */
+  /** Called if a lookup finds damage in the index. */
   readonly onDamage: (error: PagegateError) => void;
-  /** Connections of this worker that were closed so far. */
+  /** Number of this worker's connections that have been closed so far. */
   readonly closedConnections: () => number;
-  /** While the server stops, answers also close their connection. */
+  /** Whether the server is stopping. Then answers also close their connection. */
   readonly isDraining: () => boolean;
 }
 
-/** A request, and where its answer goes. */
+/** A request and its response. */
 interface Exchange {
   readonly res: HttpResponse;
   readonly method: string;
-  /** Overwritten by the next request, so what waits keeps a copy. */
+  /** Overwritten by the next request, so a request that waits keeps a copy. */
   readonly sender: Sender;
 }
 
-/** A request whose key and query were read. */
+/** A request whose key and query have been read. */
 interface Question extends Exchange {
   sender: Sender;
   readonly rawQuery: string;
   readonly query: Query;
   readonly key: string;
   readonly startedMs: number;
-  /** Set from the first time that it waits for a reservation. */
+  /** Set when it first waits for a reservation. */
   waiting: Waiting | undefined;
 }
 
@@ -76,7 +76,7 @@ interface Waiting {
 }
 
 interface CheckRefusal extends RefusalOptions {
-  /** Name of the account that is refused, where the key is known. */
+  /** Name of the refused account, if the key is known. */
   readonly account?: string;
 }
 
@@ -123,12 +123,12 @@ export class CheckHandler {
     } catch (error) {
       this.#fail(exchange, error);
     }
-    // While a request waits its connection stays open, and others of this client may come: those are not behind it.
+    // A request that waits keeps its connection open, and the client's next requests on other connections are served.
     if (isAnswered && (headers.isLast || headers.hasBody))
       this.#closing.mark(headers.peer, this.#parts.closedConnections());
   }
 
-  /** Asks the burst limit; returns the seconds to wait, 0 to go on. */
+  /** Applies the burst limit. Returns the seconds to wait, or 0 to continue. */
   #admit(): number {
     const { client } = this.#headers;
     if (this.#exempt.length > 0 && isInAny(client, this.#exempt)) return 0;
@@ -141,7 +141,7 @@ export class CheckHandler {
     return this.#headers.hasBody ? 'body_not_allowed' : undefined;
   }
 
-  /** Whether the request is answered; if not, it waits for a reservation. */
+  /** Returns whether the request was answered; otherwise it waits for a reservation. */
   #check(exchange: Exchange, rawQuery: string): boolean {
     const { res, method, sender } = exchange;
     const headers = this.#headers;
@@ -156,7 +156,7 @@ export class CheckHandler {
     return this.#answer({ res, method, sender, rawQuery, query, key, startedMs, waiting: undefined });
   }
 
-  /** Whether a question is answered; if not, it waits for a reservation. */
+  /** Returns whether the question was answered; otherwise it waits for a reservation. */
   #answer(question: Question): boolean {
     const { res, key, startedMs } = question;
     const { meter, metrics } = this.#parts;
@@ -170,9 +170,9 @@ export class CheckHandler {
     if (kept !== undefined) this.#writer.writeKept(served!.answers, kept);
     const judged = kept ?? this.#judge(question, served);
     if (served === undefined || judged === undefined) return true;
-    // How long it waited is another metric.
+    // The wait has its own metric.
     if (question.waiting === undefined) metrics.lookup.observe((performance.now() - startedMs) / 1_000);
-    // Everything that can fail has been done: what is charged is answered in the same turn.
+    // Nothing below can fail, so a charged lookup is always answered, in the same turn.
     const outcome = meter.charge(account);
     if (outcome === 'wait') return this.#wait(question, account);
     if (outcome === 'ledger_unavailable') return this.#refuse(question, outcome);
@@ -185,7 +185,7 @@ export class CheckHandler {
     return true;
   }
 
-  /** Judges a question and writes its answer, all but the quota; undefined where it was refused. */
+  /** Judges a question and writes its answer without the quota. Undefined if it was refused. */
   #judge(question: Question, served: ActiveData | undefined): JudgedUrl | undefined {
     const { query } = question;
     const target = readTarget(query);
@@ -205,13 +205,13 @@ export class CheckHandler {
     const verdict = evaluate(served.policy, { url, method }, evidence);
     this.#writer.writeVerdict(verdict);
     const judged = { method, url, domain, found, verdict };
-    // A query with a key in it is never kept: whoever has another key sends another query.
+    // A query that contains a key is not cached: other keys send other queries.
     if (query.apiKeyCount === 0 && served.answers.isTurn())
       this.#writer.keepIn(served.answers, question.rawQuery, judged);
     return judged;
   }
 
-  /** Keeps a question until more is reserved, and asks it again then: in the meantime all may have changed. */
+  /** Keeps a question until more lookups are reserved, then runs it anew, because everything may have changed meanwhile. */
   #wait(question: Question, account: Account): false {
     question.waiting ??= this.#keep(question);
     this.#parts.meter.wait(account, question.waiting.sinceMs, question.waiting.resume);
@@ -260,7 +260,7 @@ export class CheckHandler {
     });
   }
 
-  /** Answers with a refusal: always true, for the request is answered. */
+  /** Sends a refusal. Always returns true: the request is answered. */
   #refuse({ res, method, sender }: Exchange, code: ErrorCode, options: CheckRefusal = {}): true {
     this.#counters.refused(code);
     if (LOGGED.has(refusalStatus(code))) this.#parts.refusals?.note(code, options.account, sender.client);

@@ -1,7 +1,7 @@
 /**
- * The decision log: one JSON object a line for each verdict served. Off by default, because the lines tell what agents visit.
- * Unless the operator asks for full URLs, it leaves out the query and keeps only plain words of path and host. It never delays an answer:
- * lines wait in a bounded queue, and what does not fit is dropped and counted.
+ * The decision log: one line with a JSON object for each verdict served. Off by default, because the lines reveal what agents visit.
+ * Unless the operator enables full URLs, it omits the query and keeps only plain words of path and host. It never delays an answer: lines
+ * wait in a bounded queue, and lines that do not fit are dropped and counted.
  */
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
@@ -14,30 +14,30 @@ import type { Policy } from '../../policy/policy.ts';
 import type { JudgedUrl } from '../swap/kept-answers.ts';
 import { maskHost, maskPath, maskScheme, maskWholePath, methodToLog } from './mask.ts';
 
-/** After the disk failed, lines are dropped for this long before the next try. */
+/** After a disk failure, lines are dropped for this long before the next attempt. */
 const RETRY_MS = 5_000;
-/** One write takes at most this many lines. */
+/** Maximum number of lines per write. */
 const BATCH_LINES = 512;
-/** A clock that falls back by less is being corrected: the lines' time stands still until it has caught up. */
+/** If the clock is set back by less, it is a small correction: the lines repeat the latest time until the clock has caught up. */
 const SET_BACK_MS = 1_000;
 
 export interface DecisionLogOptions {
   readonly dir: string;
-  /** Files are named after the worker: each has its own. */
+  /** Number of the worker. Each worker has its own file, named after it. */
   readonly worker: number;
   readonly fullUrl: boolean;
   readonly maxSizeBytes: number;
   readonly keepFiles: number;
   readonly queueLines: number;
-  /** Told when writing fails. */
+  /** Called when writing fails. */
   readonly onFailure?: (error: PagegateError) => void;
 }
 
-/** What is logged of one request. */
+/** The logged facts of one request. */
 export interface JudgedRequest extends JudgedUrl {
   /** The name of the account. */
   readonly account: string;
-  /** The policy that gave the verdict; it also knows what a secret looks like. */
+  /** The policy that gave the verdict. It is also used to find secrets. */
   readonly policy: Policy;
   /** `<index generation>.<policy revision>`. */
   readonly data: string;
@@ -50,21 +50,21 @@ interface QueuedLine {
   readonly atMs: number;
 }
 
-/** Writes decisions to a file from a bounded queue, and rotates it; an answer never waits for it. */
+/** Writes decisions from a bounded queue to a file, and rotates it. No answer waits for it. */
 export class DecisionLog {
   readonly #options: DecisionLogOptions;
   #queue: QueuedLine[] = [];
   #file: FileHandle | undefined;
   #sizeBytes = 0;
-  /** The time of the latest line in the file, in milliseconds since 1970; 0 where it has none. */
+  /** Time of the latest line in the file, in milliseconds since 1970; 0 if it has none. */
   #latestMs = 0;
-  /** The time of the latest line that was queued, in milliseconds since 1970. */
+  /** Time of the latest queued line, in milliseconds since 1970. */
   #queuedMs = 0;
   #writing: Promise<void> | undefined;
   #failedAt = Number.NEGATIVE_INFINITY;
-  /** Lines written, and lines dropped because the queue was full or the disk failed. */
+  /** Number of lines written, and of lines dropped because the queue was full or the disk failed. */
   readonly counts = { lines: 0, dropped: 0 };
-  /** Why lines are dropped now; null where none are. */
+  /** Why lines are being dropped; null if none are. */
   problem: string | null = null;
 
   constructor(options: DecisionLogOptions) {
@@ -85,12 +85,12 @@ export class DecisionLog {
     this.#writing ??= this.#drain();
   }
 
-  /** Opens the file before the first verdict: a place that cannot be written is known from the start. */
+  /** Opens the file before the first verdict, so that an unwritable folder is noticed at startup. */
   begin(): void {
     this.#writing ??= this.#drain(true);
   }
 
-  /** Resolves when the queue is on its way to the disk. */
+  /** Resolves when the queue has been handed to the system. */
   async flush(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
   }
@@ -102,7 +102,7 @@ export class DecisionLog {
   }
 
   async #drain(opensFirst = false): Promise<void> {
-    // Lines of one turn go out in one write.
+    // The lines of one turn are written together.
     await nextTurn();
     if (opensFirst) await this.#attempt([]);
     while (this.#queue.length > 0) {
@@ -113,7 +113,7 @@ export class DecisionLog {
     this.#writing = undefined;
   }
 
-  /** Writes lines, or drops them and says why. */
+  /** Writes lines, or drops them and reports why. */
   async #attempt(batch: readonly QueuedLine[]): Promise<void> {
     try {
       await this.#write(batch);
@@ -131,7 +131,7 @@ export class DecisionLog {
     }
   }
 
-  /** The lines of a file are in the order of time, which its readers go by: where the clock was set back, another file begins. */
+  /** Readers rely on the lines of a file being in chronological order. If the clock was set back, another file begins. */
   async #write(batch: readonly QueuedLine[]): Promise<void> {
     const bytes = Buffer.from(batch.map(({ text }) => text).join(''));
     const isFull = this.#file !== undefined && this.#sizeBytes + bytes.length > this.#options.maxSizeBytes;
@@ -176,7 +176,7 @@ export class DecisionLog {
   }
 }
 
-/** The lines in rows, each in the order of time: where the clock was set back, the next row begins. */
+/** Splits the lines into chronological runs: if the clock was set back, the next run begins. */
 function inOrder(lines: readonly QueuedLine[]): QueuedLine[][] {
   const rows: QueuedLine[][] = [];
   let latestMs = Number.POSITIVE_INFINITY;
@@ -207,11 +207,11 @@ export function formatDecision(decision: JudgedRequest, fullUrl: boolean, at = n
   })}\n`;
 }
 
-/** Ids of the shipped rules that find a credential anywhere in the URL, and data in the labels of the host. */
+/** Ids of the shipped rules that find a credential anywhere in the URL, and data in the host's labels. */
 const SECRET_RULE = 'secret_in_url';
 const CARRIER_RULE = 'dns_tunnel';
 
-/** Where a request goes, without what may be a secret on the way. */
+/** The URL of a request with possible secrets masked. */
 function maskedPlace({ url, domain, found, verdict }: JudgedRequest): Record<string, string> {
   const carriesData = verdict.id === CARRIER_RULE;
   const known = found ? domain : '';

@@ -1,4 +1,4 @@
-/** What a request asks about: its parameters read as a target, or what is wrong with them. */
+/** Reads the parameters of a request as a target, or finds what is wrong with them. */
 import { errorCodeOf, parseTarget, remedyFor, type Target, type TargetProblem } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import type { Query } from './query.ts';
@@ -11,16 +11,16 @@ const HINTS: Partial<Record<ErrorCode, string>> = {
   bad_method: 'Send one word such as GET or POST.',
 };
 
-/** What is wrong with the input. */
+/** A problem with the input. */
 export interface InputProblem {
   readonly problem: ErrorCode;
-  /** The parameter that it is about; empty where there is none. */
+  /** The parameter at fault; empty if there is none. */
   readonly parameter: string;
-  /** Why a value is no domain. */
+  /** Why the value is not a domain. */
   readonly reason?: TargetProblem;
 }
 
-/** The target that the query names, or what is wrong with it. */
+/** Returns the target that the query names, or the problem. */
 export function readTarget(query: Query): Target | InputProblem {
   const { problem, parameter, url, domain } = query;
   if (problem !== undefined) return { problem, parameter };
@@ -41,7 +41,7 @@ function readValue(value: string, parameter: string): Target | InputProblem {
   return code === 'input_too_long' ? { problem: code, parameter } : { problem: code, parameter, reason };
 }
 
-/** What a refusal tells about it: the parameter, why its value is no domain, and which parameters there are. */
+/** Details for the refusal: the parameter, why its value is not a domain, and which parameters exist. */
 export function inputRefusal({ problem, parameter, reason }: InputProblem): RefusalOptions {
   const hint = reason === undefined ? HINTS[problem] : remedyFor(reason);
   const name =

@@ -1,27 +1,27 @@
 /**
- * The query of a request, read strictly: what is sent twice, what nobody knows and what is not well encoded is refused instead of
- * guessed at. A guardrail that reads a query differently from its caller judges another URL.
+ * Parses the query of a request strictly: repeated, unknown and badly encoded parameters are refused, not guessed at. A guardrail that
+ * parses a query differently from its caller would judge another URL.
  */
 import { isOverlong, withoutOuterBlanks } from '../../domain/target.ts';
 import type { ErrorCode } from '../../errors.ts';
 import { HTTP_TOKEN } from '../../network/http-syntax.ts';
 
-/** A query, taken apart. `problem` is the first thing that is wrong with it; the key is found all the same. */
+/** A parsed query. `problem` is its first problem; the key is read in any case. */
 export interface Query {
-  /** How often a key was sent; a value that is not well encoded counts. */
+  /** Number of keys in the query, including badly encoded ones. */
   apiKeyCount: number;
-  /** Undefined for a value that is not well encoded, which is no account's key. */
+  /** Undefined if the value is badly encoded, which no key is. */
   apiKey: string | undefined;
-  /** Without the blanks around them, as `url` is. */
+  /** Trimmed, like `url`. */
   domain: string | undefined;
   url: string | undefined;
   method: string | undefined;
   problem: ErrorCode | undefined;
-  /** The parameter that the problem is about, for the message. */
+  /** The parameter at fault, for the message. */
   parameter: string;
 }
 
-/** Reads the part of a request target after the first `?`. Never throws. */
+/** Parses the part of a request target after the first `?`. Never throws. */
 export function parseQuery(raw: string): Query {
   const query: Query = {
     apiKeyCount: 0,
@@ -41,7 +41,7 @@ export function parseQuery(raw: string): Query {
   return query;
 }
 
-/** The known parameters. As constants they are also the properties of a {@link Query}. */
+/** The known parameters. */
 const NAMES = ['url', 'domain', 'method', 'api_key'] as const;
 
 function readParameter(query: Query, piece: string): void {
@@ -71,23 +71,23 @@ function readParameter(query: Query, piece: string): void {
   query[name] = value;
 }
 
-/** The name that a parameter begins with, decoded; a known one that is written plainly without a copy. */
+/** Returns a parameter's decoded name. A known name that is not encoded is returned without a copy. */
 function nameOf(piece: string, end: number): string | undefined {
   for (const name of NAMES) if (name.length === end && piece.startsWith(name)) return name;
   return decode(piece.slice(0, end));
 }
 
-/** Keeps the first problem. */
+/** Stores the first problem. */
 function note(query: Query, problem: ErrorCode, parameter: string): void {
   if (query.problem !== undefined) return;
   query.problem = problem;
   query.parameter = parameter;
 }
 
-/** Percent-decoding with `+` as a space; undefined for a malformed escape or bytes that are not UTF-8. */
+/** Percent-decodes a text, with `+` as a space. Undefined for a malformed escape or bytes that are not UTF-8. */
 function decode(text: string): string | undefined {
   if (isDecoded(text)) return text;
-  // The transport replaces raw bytes that are not UTF-8 by U+FFFD.
+  // The transport replaces raw bytes that are not UTF-8 with U+FFFD.
   if (text.includes('\ufffd')) return undefined;
   const spaced = text.includes('+') ? text.replaceAll('+', ' ') : text;
   if (!spaced.includes('%')) return spaced;
@@ -98,7 +98,7 @@ function decode(text: string): string | undefined {
   }
 }
 
-/** Whether a text is ASCII and stands for itself. */
+/** Whether a text is ASCII and contains nothing to decode. */
 function isDecoded(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     const code = text.charCodeAt(at);

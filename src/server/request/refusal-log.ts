@@ -1,20 +1,20 @@
 /**
- * Log lines about refused requests: who meets 401, 403 and 429, by the account's name. The first of a kind is written at once, the others
- * are counted and written once a minute, so that no client can fill the log.
+ * Logs refused requests: 401, 403 and 429, with the account's name. The first of a kind is logged at once; the others are counted and logged
+ * once a minute, so that no client can fill the log.
  */
 import type { ErrorCode } from '../../errors.ts';
 import { type Address, isIpv4Address } from '../../network/address.ts';
 import type { Log } from '../log.ts';
 
 const WINDOW_SECONDS = 60;
-/** Kinds (code, account, network) that are told apart within a minute. Of further ones only the code is. */
+/** Maximum number of kinds (code, account, network) that are counted separately within a minute. Further ones are counted by code only. */
 const KINDS_MAX = 256;
 
 interface Kind {
   readonly code: ErrorCode;
   readonly account: string | undefined;
   readonly network: string | undefined;
-  /** Since the last line about it. */
+  /** Number since the last line about it. */
   count: number;
   /** Whether there was a line about it. */
   isTold: boolean;
@@ -22,11 +22,11 @@ interface Kind {
 
 export interface RefusalLogOptions {
   readonly log: Log;
-  /** Writes the client's network, too; otherwise nothing of its address. */
+  /** Whether to log the client's network. The address itself is never logged. */
   readonly networks: boolean;
 }
 
-/** The refusals of one worker, told to its log. */
+/** Counts and logs the refusals of one worker. */
 export class RefusalLog {
   readonly #options: RefusalLogOptions;
   readonly #kinds = new Map<string, Kind>();
@@ -38,7 +38,7 @@ export class RefusalLog {
     this.#timer.unref();
   }
 
-  /** Counts a refusal; `account` where the key is known. */
+  /** Counts a refusal. @param account its name, if the key is known */
   note(code: ErrorCode, account: string | undefined, client: Address): void {
     const network = this.#options.networks ? networkOf(client) : undefined;
     const kind = this.#kindOf(code, account, network);
@@ -47,7 +47,7 @@ export class RefusalLog {
     kind.isTold = true;
   }
 
-  /** Writes what was counted, and forgets what did not happen again. */
+  /** Logs what was counted, and forgets kinds that did not occur again. */
   tell(): void {
     for (const [key, kind] of this.#kinds) {
       if (kind.count === 0) this.#kinds.delete(key);
@@ -77,7 +77,7 @@ export class RefusalLog {
   }
 }
 
-/** The network of a client: /24 of IPv4, /48 of IPv6. It names a site, hardly a host. */
+/** The network of a client: /24 for IPv4, /48 for IPv6. It identifies a site rather than a host. */
 export function networkOf(client: Address): string {
   if (isIpv4Address(client)) return `${client[12]}.${client[13]}.${client[14]}.0/24`;
   const group = (at: number): string => ((client[at]! << 8) | client[at + 1]!).toString(16);

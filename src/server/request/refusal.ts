@@ -1,4 +1,4 @@
-/** Refusals: every status other than 200, with the body, the headers and the connection handling that the contract gives it. */
+/** Sends refusals: every status other than 200, with its body, headers and connection handling. */
 import { ERRORS, type ErrorCode } from '../../errors.ts';
 import { http } from '../../platform/http.ts';
 import type { HttpResponse } from '../uws.ts';
@@ -9,15 +9,15 @@ export interface RefusalOptions {
   readonly fields?: Readonly<Record<string, unknown>>;
   /** Added to the table's message. */
   readonly hint?: string;
-  /** In seconds. 429 and 503 always carry one; this is the value where it is known. */
+  /** `Retry-After` in seconds, if known. 429 and 503 always have the header. */
   readonly retryAfterSeconds?: number;
-  /** Close the connection afterwards. */
+  /** Whether to close the connection afterwards. */
   readonly close?: boolean;
-  /** The answer to a HEAD has the headers and no body. */
+  /** Whether to send no body, as for a HEAD request. */
   readonly bodiless?: boolean;
 }
 
-/** Without anything known, retry after this. */
+/** `Retry-After` in seconds, if nothing better is known. */
 const RETRY_AFTER_SECONDS: Partial<Record<ErrorCode, number>> = { no_index: 5, record_corrupt: 60 };
 
 export const CONTENT_HEADERS = 'application/json\r\ncache-control: no-store';
@@ -41,7 +41,7 @@ function encode(code: ErrorCode, hint: string, fields: Readonly<Record<string, u
   return Buffer.from(JSON.stringify({ error: code, message: hint === '' ? message : `${message} ${hint}`, ...fields }));
 }
 
-/** The HTTP status of a code; a code that no client should ever see is an internal failure, 503. */
+/** The HTTP status of a code. A code that no client should ever see is an internal failure, 503. */
 export function refusalStatus(code: ErrorCode): number {
   return ERRORS[code].status ?? 503;
 }
@@ -51,7 +51,7 @@ export function sendRefusal(res: HttpResponse, code: ErrorCode, options: Refusal
   const status = refusalStatus(code);
   const body = refusalBody(code, options);
   res.writeStatus(`${status} ${http.STATUS_CODES[status] ?? ''}`);
-  // One call with the lines of three headers: each call crosses into the transport.
+  // One call writes three headers, because each call crosses into native code.
   let headers = CONTENT_HEADERS;
   if (status === 429 || status === 503) {
     headers += `\r\nretry-after: ${options.retryAfterSeconds ?? RETRY_AFTER_SECONDS[code] ?? 1}`;

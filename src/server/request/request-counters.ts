@@ -1,14 +1,14 @@
-/** Counts answers by what they say; each series is found once and then kept. */
+/** Counts answers by status and verdict. Each series is looked up once and then cached. */
 import type { ErrorCode } from '../../errors.ts';
 import type { Verdict } from '../../policy/types.ts';
 import type { Counter, WorkerMetrics } from '../admin/metric-counters.ts';
 import { refusalStatus } from './refusal.ts';
 
-/** The counters of one worker that tell of requests. */
+/** The request counters of one worker. */
 export class RequestCounters {
   readonly #metrics: WorkerMetrics;
   readonly #answered: Counter;
-  /** The verdicts of a policy are few and always the same objects. */
+  /** A policy has few verdicts, always the same objects. */
   readonly #verdicts = new WeakMap<Verdict, Counter>();
   readonly #refusals = new Map<ErrorCode, Counter>();
 

@@ -1,14 +1,14 @@
-/** What the headers of a request say, read in one pass, and who sends it. */
+/** Reads the headers of a request in one pass, and determines the client. */
 import type { ErrorCode } from '../../errors.ts';
 import { type Address, addressFromBytes, type Network } from '../../network/address.ts';
 import { clientAddress } from '../../network/client-address.ts';
 import type { HttpRequest, HttpResponse } from '../uws.ts';
 import type { Query } from './query.ts';
 
-/** In a list of connection options. */
+/** The option `close` in a `Connection` header. */
 const CLOSE = /(?:^|,)[ \t]*close[ \t]*(?:,|$)/i;
 
-/** What an answer depends on, whatever was asked. */
+/** Facts about the client and its connection that an answer depends on. */
 export interface Sender {
   readonly client: Address;
   readonly hasBody: boolean;
@@ -16,20 +16,20 @@ export interface Sender {
   readonly isLast: boolean;
 }
 
-/** The headers of the request at hand; every request overwrites those of the one before. */
+/** The headers of the current request. Each request overwrites those of the previous one. */
 export class RequestHeaders implements Sender {
   hasBody = false;
   isLast = false;
   client: Address = new Uint8Array(16);
-  /** Who has opened the connection: the client, or a proxy. */
+  /** The address that opened the connection: the client's, or a proxy's. */
   readonly peer: Address = new Uint8Array(16);
-  /** How often a key was sent as a header, and the one that was sent last. */
+  /** Number of key headers, and the value of the last one. */
   keyCount = 0;
   key = '';
   #forwarded = '';
   readonly #proxies: readonly Network[];
 
-  /** @param proxies are believed which client they forward. */
+  /** @param proxies addresses whose `X-Forwarded-For` is trusted */
   constructor(proxies: readonly Network[]) {
     this.#proxies = proxies;
   }
@@ -55,7 +55,7 @@ export class RequestHeaders implements Sender {
     else if (name === 'x-forwarded-for') this.#forwarded += this.#forwarded === '' ? value : `,${value}`;
   };
 
-  /** What is wrong with the key that a request has in its headers or its query; undefined where there is exactly one. */
+  /** Returns the problem with the keys in headers and query; undefined if there is exactly one. */
   keyProblem(query: Query): ErrorCode | undefined {
     const { keyCount, key } = this;
     const count = keyCount + query.apiKeyCount;
@@ -66,7 +66,7 @@ export class RequestHeaders implements Sender {
   }
 }
 
-/** A copy for a request that waits, while others overwrite the headers. */
+/** Copies a sender for a request that waits, because later requests overwrite the headers. */
 export function copySender({ client, hasBody, isLast }: Sender): Sender {
   return { client: Uint8Array.from(client), hasBody, isLast };
 }
