@@ -96,13 +96,13 @@ async function removeStale(path: string): Promise<void> {
   rmSync(path, { force: true });
 }
 
-/** Errors of a path on which nothing listens. Others, such as that of a full backlog, come from a socket that a server has open. */
-const NOT_LISTENING: ReadonlySet<string | undefined> = new Set(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK']);
+/** Errors of a socket that a server listens on: too many connections are open or waiting, or the server has just ended. */
+const BUSY: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EAGAIN']);
 
 function isAnswered(path: string): Promise<boolean> {
   return new Promise<boolean>((resolve) => {
     const probe = connectToPath(path);
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(!NOT_LISTENING.has(error.code)));
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(BUSY.has(error.code)));
     probe.once('connect', () => {
       resolve(true);
       probe.destroy();
@@ -163,8 +163,6 @@ async function respond(socket: Socket, line: string, handlers: ControlHandlers):
 const REPLY_MAX_BYTES = 4 * 1024 * 1024;
 
 const DENIED: ReadonlySet<string | undefined> = new Set(['EACCES', 'EPERM']);
-/** Errors of a socket that a server listens on: too many connections are open or waiting, or the server has just ended. */
-const BUSY: ReadonlySet<string | undefined> = new Set(['EPIPE', 'ECONNRESET', 'EAGAIN']);
 
 /**
  * Sends a command to the server on this socket.
