@@ -1,7 +1,7 @@
 /** Finds credentials in a URL by their issuers' prefixes, by their form, or by a check digit. Linear in the length of the text. */
 import type { SecretForm, SecretToken } from '../documents.ts';
 import { ALPHANUMERIC, DIGITS, hasRun, isDigit, runEnd, tableOf } from '../url/characters.ts';
-import type { PathSegments } from '../url/path-segments.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 
 /** The alphabets that a policy can name. `jwt` is `word_dash` with dots. With `any`, nothing needs to follow the prefix. */
 const ALPHABETS: Readonly<Record<string, string>> = {
@@ -42,6 +42,8 @@ const AMEX = /(?<![\p{L}\p{N}._-])3[47][0-9]{2}([ +-]?)[0-9]{6}\1[0-9]{5}(?![_-]
 const IBAN = /(?<![\p{L}\p{N}])[A-Z]{2}[0-9]{2}(?:[ +]?[A-Z0-9]{4}){2,7}(?:[ +]?[A-Z0-9]{1,3})?(?![\p{L}\p{N}])/giu;
 const TELEGRAM = /(?<![0-9])[0-9]{8,10}:AA[A-Za-z0-9_-]{33}(?![A-Za-z0-9_-])/;
 const DISCORD = /(?<![A-Za-z0-9_-])[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,38}(?![A-Za-z0-9_-])/;
+/** The shortest such token: 24, 6 and 27 characters, and two dots. */
+const DISCORD_MIN_LENGTH = 59;
 
 /** A text without a run of this many of these characters contains no card number. */
 const IN_CARD = tableOf(`${DIGITS} +-`);
@@ -57,7 +59,7 @@ interface Form {
 const FORMS: Readonly<Record<SecretForm, Form>> = {
   telegram: { minDigits: 8, isIn: (text) => text.includes(':AA') && TELEGRAM.test(text) },
   // The digits of the user's id are in base64, so a token may have only a few.
-  discord: { minDigits: 0, isIn: (text) => text.includes('.') && DISCORD.test(text) },
+  discord: { minDigits: 0, isIn: (text) => text.length >= DISCORD_MIN_LENGTH && DISCORD.test(text) },
   card: {
     minDigits: CARD_MIN_LENGTH,
     isIn: (text) =>
@@ -123,7 +125,7 @@ export class SecretScanner {
     this.#isMeasured = false;
     // A prefix begins only at the start of a word.
     for (let at = 0; at < text.length; at = runEnd(text, IN_WORD, at) + 1) if (this.#isAt(text, at)) return true;
-    return this.#hasForm(text);
+    return this.#hasForm(text, digitsIn(text));
   }
 
   /** Like {@link isIn} for a parsed path. */
@@ -134,11 +136,11 @@ export class SecretScanner {
     for (let at = 0, part = 0; at < path.length && part <= segments.partsCount; at = segments.parts[part++]! + 1) {
       if (this.#isAt(path, at)) return true;
     }
-    return this.#hasForm(path);
+    return this.#hasForm(path, (segments.signs & SEGMENT_HAS.digit) === 0 ? 0 : digitsIn(path));
   }
 
-  #hasForm(text: string): boolean {
-    const digits = digitsIn(text);
+  /** @param digits how many digits the text has */
+  #hasForm(text: string, digits: number): boolean {
     return this.#forms.some((form) => digits >= form.minDigits && form.isIn(text));
   }
 
