@@ -72,20 +72,25 @@ PLAIN['#'.charCodeAt(0)] = 5;
  * would take long.
  */
 export function parseUrl(value: string): CanonicalUrl | undefined {
-  if (value.startsWith('https://')) return parsePlainUrl(value, true, 8) ?? parseAnyUrl(value);
-  return (value.startsWith('http://') ? parsePlainUrl(value, false, 7) : undefined) ?? parseAnyUrl(value);
+  const hostStart = webHostStart(value);
+  return (hostStart > 0 ? parsePlainUrl(value, hostStart) : undefined) ?? parseUnusualUrl(value);
 }
 
-/** Parses a URL without a scheme, like {@link parseUrl} with `https://` prepended. */
-export function parseBareUrl(value: string): CanonicalUrl | undefined {
-  return parsePlainUrl(value, true, 0) ?? parseAnyUrl(`https://${value}`);
+/** Returns the offset after `https://` or `http://` at the start of a value; 0 if it begins with neither. */
+export function webHostStart(value: string): number {
+  if (value.startsWith(SECURE)) return SECURE.length;
+  return value.startsWith(PLAINTEXT) ? PLAINTEXT.length : 0;
 }
+
+const SECURE = 'https://';
+const PLAINTEXT = 'http://';
 
 /**
- * The fast path: parses an http or https URL that is already canonical. The host begins at `hostStart`, which is 0 if the scheme is missing.
- * Returns `undefined` if the full parser is needed.
+ * The fast path: parses an http or https URL that is already canonical. `hostStart` is that of {@link webHostStart}; 0 stands for https.
+ * Returns `undefined` if the value needs {@link parseUnusualUrl}, so also for every other scheme and for userinfo.
  */
-function parsePlainUrl(value: string, isHttps: boolean, hostStart: number): CanonicalUrl | undefined {
+export function parsePlainUrl(value: string, hostStart: number): CanonicalUrl | undefined {
+  const isHttps = hostStart !== PLAINTEXT.length;
   const slash = value.indexOf('/', hostStart);
   const hostEnd = slash < 0 ? value.length : slash;
   if (!isPlainHost(value, hostStart, hostEnd)) return undefined;
@@ -149,8 +154,8 @@ export function isPlainPath(bytes: Uint8Array, start: number, end: number): bool
   return true;
 }
 
-/** The full parser: uses the platform's URL and determines the spelling flags. */
-function parseAnyUrl(value: string): CanonicalUrl | undefined {
+/** The full parser, for all other values: uses the platform's URL and determines the spelling flags. Returns `undefined` as {@link parseUrl} does. */
+export function parseUnusualUrl(value: string): CanonicalUrl | undefined {
   const authority = rawAuthority(value);
   const sentHost = rawHost(authority);
   if (hasTooManyDots(sentHost)) return undefined;

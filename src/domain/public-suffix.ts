@@ -1,5 +1,6 @@
 /** Lookups in the Public Suffix List for canonical hosts: the registrable domain of a name, and its parent domains. */
 import { getDomain, getPublicSuffix, parse } from 'tldts';
+import { mayBeSuffix } from './suffix-filter.ts';
 
 // Hosts are already canonical, so the library need not extract them from a URL or validate them.
 const CANONICAL = { extractHostname: false, mixedInputs: false, validateHostname: false, detectIp: false } as const;
@@ -17,7 +18,7 @@ export function registrableDomain(host: string): string | undefined {
 
 /** Whether a canonical host is a public suffix in the ICANN section or, with `private`, in either section. */
 export function isPublicSuffix(host: string, options: { readonly private: boolean }): boolean {
-  return getPublicSuffix(host, options.private ? WITH_PRIVATE : ICANN_ONLY) === host;
+  return mayBeSuffix(host) && getPublicSuffix(host, options.private ? WITH_PRIVATE : ICANN_ONLY) === host;
 }
 
 /** Whether a canonical host ends with a suffix on the list. The library treats any other last label as a suffix, too; it does not count. */

@@ -1,7 +1,7 @@
 /** Parses the value of `domain` or `url` in a request, a bare domain or a full URL, into a key and a URL to judge. */
 
 import { LIMITS } from '../limits.ts';
-import { type CanonicalUrl, parseBareUrl, parseUrl, problemOfUrl } from './canonical-url.ts';
+import { type CanonicalUrl, parsePlainUrl, parseUnusualUrl, problemOfUrl, webHostStart } from './canonical-url.ts';
 import { type HostProblem, keyFromCanonicalHost, withoutWww } from './host-key.ts';
 
 /** The maximum length of a value in bytes of UTF-8. */
@@ -66,15 +66,22 @@ const isBlank = (code: number): boolean =>
 export function parseTarget(sent: string): Target | { readonly problem: TargetProblem } {
   const value = withoutOuterBlanks(sent);
   if (isOverlong(value)) return { problem: 'value_too_long' };
+  const hostStart = webHostStart(value);
+  const plain = parsePlainUrl(value, hostStart);
+  if (plain === undefined) return parseUnusualTarget(value);
+  return { key: withoutWww(plain.host), classifiable: true, url: plain, bare: hostStart === 0 };
+}
+
+/** Parses a value that is not already canonical. */
+function parseUnusualTarget(value: string): Target | { readonly problem: TargetProblem } {
   const bare = !hasScheme(value);
   if (bare) {
     const at = value.indexOf('@');
     if (at >= 0 && !value.slice(0, at).includes('/')) return { problem: 'userinfo' };
   }
-  const url = bare ? parseBareUrl(value) : parseUrl(value);
+  const url = parseUnusualUrl(bare ? `https://${value}` : value);
   if (url === undefined || url.host === '')
     return { problem: value.trim() === '' ? 'empty' : problemOfUrl(bare ? `https://${value}` : value) };
-  if (url.isPlain) return { key: withoutWww(url.host), classifiable: true, url, bare };
   const key = url.hostKind === 'domain' ? keyFromCanonicalHost(url.host) : { problem: 'ip_address' as const };
   if ('key' in key) return { key: key.key, classifiable: true, url, bare };
   // Clients connect to such a host, although it is not allowed in a drop.
@@ -87,7 +94,7 @@ export function parseTarget(sent: string): Target | { readonly problem: TargetPr
 
 /** Whether a value has a scheme. Ignores control characters before it, and tabs and line ends inside, because the URL parser drops them too. */
 function hasScheme(value: string): boolean {
-  if (value.startsWith('https://') || value.startsWith('http://')) return true;
+  if (webHostStart(value) > 0) return true;
   if (!value.includes(':')) return false;
   let scheme = '';
   for (let at = 0; at < value.length; at++) {

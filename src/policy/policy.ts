@@ -62,7 +62,7 @@ export function* policySteps(document: PolicyDocument): Steps<Policy> {
     document,
     hosts,
     guards,
-    guardPlan: new GuardPlan(guards),
+    guardPlan: new GuardPlan(guards, filter),
     allow,
     pages,
     patterns,

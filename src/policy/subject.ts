@@ -4,7 +4,7 @@ import { percentDecodeOnce } from '../domain/percent-decode.ts';
 import { plainText } from '../domain/plain-text.ts';
 import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
-import { encodedTexts } from './url/encoded-texts.ts';
+import { encodedTexts, NO_TEXTS } from './url/encoded-texts.ts';
 import { fragmentQuery, queryInPath } from './url/hidden-parts.ts';
 import { comparableHost } from './url/host-map.ts';
 import { NO_PARAMETERS, type Parameter, parametersOf } from './url/parameters.ts';
@@ -99,8 +99,8 @@ export class Subject implements Request {
   get encodedTexts(): readonly string[] {
     if (this.#encodedTexts === undefined) {
       const { decodedPath, isPlain } = this.url;
-      const inPath = encodedTexts(decodedPath, !isPlain);
-      const inQuery = encodedTexts(this.decodedQuery, !isPlain);
+      const inPath = isPlain && !this.segments.hasEncoded ? NO_TEXTS : encodedTexts(decodedPath, !isPlain);
+      const inQuery = this.url.query === '' ? NO_TEXTS : encodedTexts(this.decodedQuery, !isPlain);
       this.#encodedTexts = inQuery.length === 0 ? inPath : [...inPath, ...inQuery];
     }
     return this.#encodedTexts;

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type CanonicalUrl, isPlainPath, parseBareUrl, parseUrl, SPELLING } from '../../src/domain/canonical-url.ts';
+import { type CanonicalUrl, isPlainPath, parsePlainUrl, parseUrl, SPELLING } from '../../src/domain/canonical-url.ts';
 import { percentDecodeOnce } from '../../src/domain/percent-decode.ts';
 
 interface UrlCase {
@@ -100,7 +100,8 @@ describe('the fast path', () => {
         const url = parseUrl(text);
         const standard = URL.parse(text);
         expect(url?.href).toBe(standard?.href);
-        expect(parseBareUrl(name + pieces.join(''))).toEqual(parseUrl(`https://${name}${pieces.join('')}`));
+        const bare = name + pieces.join('');
+        expect(parsePlainUrl(bare, 0)).toEqual(parsePlainUrl(`https://${bare}`, 'https://'.length));
         if (url === undefined || standard === null) return;
         if (url.isPlain) plain++;
         expect([url.scheme, url.path, url.query, url.fragment]).toEqual([

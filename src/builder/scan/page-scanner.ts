@@ -2,7 +2,7 @@
 
 import { ByteKey, ByteMap, NOT_FOUND } from '../../bytes/byte-map.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
-import { SuffixBranches } from '../../domain/suffix-branches.ts';
+import { SuffixBranches } from '../../domain/suffix-filter.ts';
 import {
   type Dictionary,
   INHERITED_ORIGIN,

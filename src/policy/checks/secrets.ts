@@ -141,7 +141,11 @@ export class SecretScanner {
 
   /** @param digits how many digits the text has */
   #hasForm(text: string, digits: number): boolean {
-    return this.#forms.some((form) => digits >= form.minDigits && form.isIn(text));
+    for (let at = 0; at < this.#forms.length; at++) {
+      const form = this.#forms[at]!;
+      if (digits >= form.minDigits && form.isIn(text)) return true;
+    }
+    return false;
   }
 
   /** Whether a credential with a prefix begins at `at`. */

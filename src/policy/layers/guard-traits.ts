@@ -1,7 +1,7 @@
 /** Traits of a request that decide which guard rules can match it. Most requests have few traits, so most rules are skipped. */
+import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import type { RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
-import { hasDigit } from '../url/characters.ts';
 
 const TRAIT = {
   always: 1,
@@ -19,10 +19,12 @@ const TRAIT = {
   hostDigit: 256,
   /** A host longer than {@link USUAL_HOST_LENGTH}. */
   hostLength: 512,
+  /** Anything after the host but the slash of the root. */
+  beyondHost: 1024,
 } as const;
 
 /** The number of trait sets: every bit mask of {@link TRAIT} is below it. */
-export const TRAIT_SETS = 1024;
+export const TRAIT_SETS = 2048;
 
 const USUAL_HOST_LENGTH = 31;
 
@@ -39,6 +41,8 @@ const NEEDS: Readonly<Record<string, number>> = {
   idn_confusable: TRAIT.international,
   parameter: TRAIT.query,
   spelled_address: TRAIT.hostDigit,
+  secret: TRAIT.beyondHost,
+  nested_internal: TRAIT.beyondHost,
 };
 
 /** Returns the trait bit that a request must have for the rule's check to match; 0 if it never matches. */
@@ -60,9 +64,13 @@ function isLongTunnel({ min_run: run = 0, max_subdomain_length: length = 0 }: Ru
   return run > USUAL_HOST_LENGTH && length >= USUAL_HOST_LENGTH;
 }
 
-/** Returns the traits of a request as a bit mask. A plain URL has no trait of an unusual spelling. */
-export function traitsOf({ url, method, host }: Subject): number {
-  let traits: number = hasDigit(host, 0, host.length) ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
+/**
+ * Returns the traits of a request as a bit mask. A plain URL has no trait of an unusual spelling.
+ * @param hasHostDigit whether there is a digit in the host
+ */
+export function traitsOf({ url, method, host }: Subject, hasHostDigit: boolean): number {
+  let traits: number = hasHostDigit ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
+  if (isBeyondHost(url)) traits |= TRAIT.beyondHost;
   if (host.length > USUAL_HOST_LENGTH) traits |= TRAIT.hostLength;
   if (url.query !== '' || url.queryMark >= 0) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
@@ -72,4 +80,9 @@ export function traitsOf({ url, method, host }: Subject): number {
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
+}
+
+/** Whether a URL has anything after its host but the slash of the root. */
+function isBeyondHost({ decodedPath, query, fragment }: CanonicalUrl): boolean {
+  return decodedPath.length > 1 || query !== '' || fragment !== '';
 }

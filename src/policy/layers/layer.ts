@@ -20,20 +20,3 @@ export function strictestFirst<T extends { readonly verdict: Verdict }>(entries:
   const of = (name: VerdictName): T[] => entries.filter((entry) => entry.verdict.verdict === name);
   return [...of('deny'), ...of('flag'), ...of('allow')];
 }
-
-/** Returns the verdict of the first entry that matches. If `all` is given, appends the verdicts of all matching entries to it. */
-export function firstMatch<T extends { readonly verdict: Verdict }>(
-  entries: readonly T[],
-  matches: (entry: T, at: number) => boolean,
-  all: Verdict[] | undefined,
-): Verdict | undefined {
-  let first: Verdict | undefined;
-  for (let at = 0; at < entries.length; at++) {
-    const entry = entries[at]!;
-    if (!matches(entry, at)) continue;
-    first ??= entry.verdict;
-    if (all === undefined) break;
-    all.push(entry.verdict);
-  }
-  return first;
-}

@@ -33,10 +33,16 @@ export interface HostCondition {
 export interface ParameterCondition {
   readonly rule: number;
   readonly contexts: number;
-  /** Token list of the value; -1 if any value matches. */
-  readonly value: number;
   readonly minValueLength: number;
   readonly butDates: boolean;
+}
+
+/** The conditions on the parameters whose name is in one token list. */
+export interface ParameterConditions {
+  /** Those that hold whatever the value is. */
+  readonly anyValue: readonly ParameterCondition[];
+  /** Those on the words of the value, by the ordinal of their token list; undefined if there are none. */
+  readonly byValue: Table<ParameterCondition> | undefined;
 }
 
 /** A condition on the last segment as a file name. */
@@ -45,25 +51,36 @@ export interface FileCondition {
   readonly contexts: number;
 }
 
+/** Conditions by the ordinal of a token list. */
 type Table<T> = (readonly T[] | undefined)[];
 
 /** Conditions of all rules, each table indexed by the ordinal of a token list. A word of the URL leads to the conditions on it. */
 export class ConditionTable {
   readonly segment: Table<SegmentCondition> = [];
   readonly host: Table<HostCondition> = [];
-  readonly parameter: Table<ParameterCondition> = [];
+  readonly parameter: (ParameterConditions | undefined)[] = [];
   readonly file: Table<FileCondition> = [];
   readonly extension: Table<FileCondition> = [];
   /** For each token list: 1 if a condition uses it for segments of a path. */
   readonly inPath: Uint8Array;
   /** For each token list: 1 if a condition uses it for names of parameters. */
   readonly inQuery: Uint8Array;
+  /** The same for the host's first label. */
+  readonly inHost: Uint8Array;
+  /** The same for whole names of files. */
+  readonly inFile: Uint8Array;
+  /** The same for extensions of files. */
+  readonly inExtension: Uint8Array;
   readonly #tokens: TokenIndex;
 
   constructor(tokens: TokenIndex) {
     this.#tokens = tokens;
-    this.inPath = new Uint8Array(tokens.names.length);
-    this.inQuery = new Uint8Array(tokens.names.length);
+    const size = tokens.names.length;
+    this.inPath = new Uint8Array(size);
+    this.inQuery = new Uint8Array(size);
+    this.inHost = new Uint8Array(size);
+    this.inFile = new Uint8Array(size);
+    this.inExtension = new Uint8Array(size);
   }
 
   /** Adds a condition of the rule with index `rule`. @throws PagegateError policy_invalid, if a token list does not exist */
@@ -74,6 +91,8 @@ export class ConditionTable {
     const also = list(condition.also);
     const hostLabel = list(condition.host_label);
     const name = list(condition.query_name ?? condition.query_flag);
+    const file = list(condition.file);
+    const extension = list(condition.extension);
     if (segment >= 0) {
       const { table, shift } = POSITION[condition.at ?? 'any'];
       const alsoMask = contexts << POSITION.any.shift;
@@ -82,13 +101,27 @@ export class ConditionTable {
       if (also >= 0) this.inPath[also] = 1;
     } else {
       push(this.host, hostLabel, { rule, contexts, isRoot: condition.root === true });
-      const value = list(condition.query_value);
+      if (hostLabel >= 0) this.inHost[hostLabel] = 1;
       const { min_value_length: minValueLength = 0, but_dates: butDates = false } = condition;
-      push(this.parameter, name, { rule, contexts, value, minValueLength, butDates });
+      this.#addParameter(name, list(condition.query_value), { rule, contexts, minValueLength, butDates });
       if (name >= 0) this.inQuery[name] = 1;
     }
-    push(this.file, list(condition.file), { rule, contexts });
-    push(this.extension, list(condition.extension), { rule, contexts });
+    push(this.file, file, { rule, contexts });
+    if (file >= 0) this.inFile[file] = 1;
+    push(this.extension, extension, { rule, contexts });
+    if (extension >= 0) this.inExtension[extension] = 1;
+  }
+
+  #addParameter(name: number, value: number, condition: ParameterCondition): void {
+    if (name < 0) return;
+    const { anyValue, byValue } = this.parameter[name] ?? { anyValue: [], byValue: undefined };
+    if (value < 0) {
+      this.parameter[name] = { anyValue: [...anyValue, condition], byValue };
+      return;
+    }
+    const table = byValue ?? [];
+    push(table, value, condition);
+    this.parameter[name] = { anyValue, byValue: table };
   }
 }
 

@@ -16,12 +16,13 @@ import { isAnyIn } from '../words/token-table.ts';
 import { TOKEN_MAX_LENGTH, type TokenIndex } from '../words/tokens.ts';
 import { CONTEXT } from '../words/word-contexts.ts';
 import { Words } from '../words/words.ts';
-import { type Ask, firstMatch, strictestFirst, verdictOf } from './layer.ts';
+import { type Ask, strictestFirst, verdictOf } from './layer.ts';
 import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
 import {
   ConditionTable,
   type FileCondition,
   type ParameterCondition,
+  type ParameterConditions,
   type SegmentCondition,
 } from './pattern-conditions.ts';
 
@@ -30,6 +31,14 @@ interface PatternRule {
   readonly check: PatternCheck | undefined;
   readonly entry: RuleEntry;
 }
+
+interface CheckedRule {
+  /** The index of the rule. */
+  readonly rule: number;
+  readonly check: PatternCheck;
+}
+
+const NO_RULE = -1;
 
 /** Token lists with a special meaning in this layer, by their names in the policy. */
 const SPECIAL_LISTS = {
@@ -56,7 +65,8 @@ const SPECIAL_LISTS = {
 /** The compiled pattern rules. Judges one URL at a time. */
 export class PatternLayer {
   readonly #rules: readonly PatternRule[];
-  readonly #checks: readonly PatternRule[];
+  /** The rules that have a check, in order. */
+  readonly #checks: readonly CheckedRule[];
   readonly #table: ConditionTable;
   readonly #tokens: TokenIndex;
   readonly #words: Words;
@@ -66,12 +76,17 @@ export class PatternLayer {
   readonly #parameterLists: Uint8Array;
   /** For each rule: 1 if one of its conditions holds. */
   readonly #hits: Uint8Array;
-  #hasHits = false;
+  /** Whether the words of the path were read, and with them the context that it announces. */
+  #isPathRead = false;
+  /** The first of these rules. */
+  #firstHit = NO_RULE;
+  /** Whether the URL is a front page, see {@link #isFrontPage}; undefined if no condition has asked. */
+  #onFrontPage: boolean | undefined;
 
   /** @throws PagegateError policy_invalid */
   constructor(document: PolicyDocument, tokens: TokenIndex, filter: HostFilter) {
     this.#rules = strictestFirst(compileRules(document.rules, tokens));
-    this.#checks = this.#rules.filter((rule) => rule.check !== undefined);
+    this.#checks = this.#rules.flatMap(({ check }, rule) => (check === undefined ? [] : { rule, check }));
     this.#tokens = tokens;
     this.#table = new ConditionTable(tokens);
     for (const [at, { entry }] of this.#rules.entries()) {
@@ -94,14 +109,28 @@ export class PatternLayer {
       this.#readBeyondPath(subject);
     } else this.#read(subject);
     this.#hitSegments(subject);
-    const rules = this.#hasHits ? this.#rules : this.#checks;
-    const isHit = (rule: PatternRule, at: number): boolean =>
-      (this.#hasHits && this.#hits[at] === 1) || rule.check?.(subject) === true;
-    const verdict = firstMatch(rules, isHit, all);
-    if (this.#hasHits) this.#hits.fill(0);
-    this.#hasHits = false;
+    if (all !== undefined) this.#hitChecks(subject);
+    const first = all === undefined ? this.#firstMatch(subject) : this.#hits.indexOf(1);
+    all?.push(...this.#rules.filter((_rule, at) => this.#hits[at] === 1).map(({ verdict }) => verdict));
+    if (this.#firstHit !== NO_RULE) this.#hits.fill(0);
+    this.#firstHit = NO_RULE;
+    this.#onFrontPage = undefined;
     this.#words.clear();
-    return verdict;
+    return this.#rules[first]?.verdict;
+  }
+
+  /** Returns the index of the first rule that matches. Asks only the checks that can change it. */
+  #firstMatch(subject: Subject): number {
+    for (let at = 0; at < this.#checks.length; at++) {
+      const { rule, check } = this.#checks[at]!;
+      if (this.#firstHit !== NO_RULE && this.#firstHit < rule) break;
+      if (check(subject)) return rule;
+    }
+    return this.#firstHit;
+  }
+
+  #hitChecks(subject: Subject): void {
+    for (const { rule, check } of this.#checks) if (check(subject)) this.#hit(rule);
   }
 
   /**
@@ -128,16 +157,18 @@ export class PatternLayer {
     const { url, host } = subject;
     const words = this.#words;
     words.readHost(host);
-    const { hostLists } = words;
     // The context depends on all segments of the path. Compute it only if a condition uses a word of the host.
-    const needsContext = hostLists.some((list) => this.#table.host[list] !== undefined);
-    let context: number = CONTEXT.source;
-    words.readPath(url.decodedPath, this.#places.find(host), (segments) => {
-      this.#readFile(segments);
-      if (needsContext) context = Math.min(context, words.context);
-    });
-    if (needsContext) this.#hitHost(url, context);
-    this.#readRoute(url);
+    const needsContext = isAnyIn(words.hostLists, this.#table.inHost);
+    this.#isPathRead = needsContext || !words.hasNoWords(url.decodedPath) || this.#hasFileWords(subject.segments);
+    if (this.#isPathRead) {
+      let context: number = CONTEXT.source;
+      words.readPath(url.decodedPath, this.#places.find(host), (segments) => {
+        this.#readFile(segments);
+        if (needsContext) context = Math.min(context, words.context);
+      });
+      if (needsContext) this.#hitHost(url, context);
+    }
+    if (url.fragment !== '') this.#readRoute(subject);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
   }
@@ -145,21 +176,29 @@ export class PatternLayer {
   /** Reads query and fragment, but not the path. */
   #readBeyondPath(subject: Subject): void {
     const { url, host } = subject;
+    this.#isPathRead = true;
     // A route is a path in the context of host and path, so read those first and forget their words.
     if (url.fragment !== '' || subject.queryParameters.some((one) => this.#isRoute(one, url))) {
       this.#words.readHost(host);
       this.#words.readPath(url.decodedPath, this.#places.find(host));
       this.#words.forget();
-      this.#readRoute(url);
+      this.#readRoute(subject);
     }
     this.#readParameters(subject, subject.queryParameters);
     this.#readParameters(subject, subject.routeParameters);
   }
 
   /** Reads a route in the fragment as a path. The context that it announces applies only to itself, because no server sees it. */
-  #readRoute(url: CanonicalUrl): void {
-    const route = fragmentRoute(url) ?? this.#frontRoute(url);
-    if (route !== undefined) this.#words.readPathApart(route);
+  #readRoute(subject: Subject): void {
+    const route = fragmentRoute(subject.url) ?? this.#frontRoute(subject.url);
+    if (route !== undefined) this.#readApart(route, subject);
+  }
+
+  /** Reads a path that only some clients see, in the context that host and path announce. */
+  #readApart(route: string, { url, host }: Subject): void {
+    if (!this.#isPathRead) this.#words.readPath(url.decodedPath, this.#places.find(host));
+    this.#isPathRead = true;
+    this.#words.readPathApart(route);
   }
 
   /**
@@ -186,7 +225,7 @@ export class PatternLayer {
 
   #hit(rule: number): void {
     this.#hits[rule] = 1;
-    this.#hasHits = true;
+    if (this.#firstHit === NO_RULE || rule < this.#firstHit) this.#firstHit = rule;
   }
 
   /** Marks the rules whose conditions on words in the path hold. */
@@ -220,6 +259,19 @@ export class PatternLayer {
       for (const { rule, contexts, isRoot } of this.#table.host[list] ?? [])
         if ((contexts & (1 << context)) !== 0 && (!isRoot || this.#isFrontPage(url))) this.#hit(rule);
     }
+  }
+
+  /** Whether a condition uses the name or the extension of the last segment as a file, or may use those that follow a `;` in it. */
+  #hasFileWords(segments: PathSegments): boolean {
+    const { path, whole, allCount, starts, ends, dots } = segments;
+    if (allCount === 0) return false;
+    if (segments.isCut && whole.includes(';')) return true;
+    const last = allCount - 1;
+    const dot = dots[last]!;
+    if (dot < 0) return false;
+    const files = segments.listsOfLastFile();
+    const extensions = dot > starts[last]! ? this.#tokens.find(path, dot + 1, ends[last]!) : files;
+    return isAnyIn(files, this.#table.inFile) || isAnyIn(extensions, this.#table.inExtension);
   }
 
   /** Reads the last segment as a file: its whole name and its extension. If it has a `;`, also every longer name up to a later `;` or the end. */
@@ -264,10 +316,11 @@ export class PatternLayer {
 
   /** Whether a URL is the root or its index file, perhaps after a language, in at least one reading of its path. */
   #isFrontPage({ decodedPath }: CanonicalUrl): boolean {
-    return this.#readings(decodedPath).some((reading) => {
+    this.#onFrontPage ??= this.#readings(decodedPath).some((reading) => {
       const segments = this.#tokens.segments(reading);
       return segments.count === 0 || afterLanguage(segments.path) >= segments.end;
     });
+    return this.#onFrontPage;
   }
 
   /** Whether the parameters are search terms, in all readings of the path. */
@@ -287,24 +340,25 @@ export class PatternLayer {
   }
 
   /** Reads the name of a parameter as a path, also without what follows an escaped `&`: some servers read a parameter there. */
-  #readRouteName(name: string): void {
-    this.#words.readPathApart(name);
+  #readRouteName(name: string, subject: Subject): void {
+    this.#readApart(name, subject);
     const path = beforeAmpersand(name);
-    if (path !== name) this.#words.readPathApart(path);
+    if (path !== name) this.#readApart(path, subject);
   }
 
-  #readParameters({ url }: Subject, parameters: readonly Parameter[]): void {
+  #readParameters(subject: Subject, parameters: readonly Parameter[]): void {
     if (parameters.length === 0) return;
+    const { url } = subject;
     const pageContext = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
       const parameter = parameters[at]!;
-      if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name);
+      if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name, subject);
       const { lists } = parameter;
       if (!isAnyIn(lists, this.#parameterLists)) continue;
       const { value } = parameter;
       const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
       const context = isTitle ? CONTEXT.title : pageContext;
-      if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#words.readPathApart(value);
+      if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#readApart(value, subject);
       for (const list of lists) {
         const conditions = this.#table.parameter[list];
         if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
@@ -314,21 +368,22 @@ export class PatternLayer {
   }
 
   #readParameter(
-    conditions: readonly ParameterCondition[],
+    { anyValue, byValue }: ParameterConditions,
     name: number,
     value: string,
     context: number,
     mayBeId: boolean,
   ): void {
-    let lists: readonly number[] | undefined;
-    for (const condition of conditions) {
-      if (this.#hits[condition.rule] === 1 || value.length < condition.minValueLength) continue;
-      if ((condition.contexts & context) === 0 || (condition.butDates && isDate(value))) continue;
-      if (condition.value >= 0) {
-        lists ??= this.#listsOfValue(value, name, mayBeId);
-        if (!lists.includes(condition.value)) continue;
-      }
-      this.#hit(condition.rule);
+    this.#hitParameter(anyValue, value, context);
+    if (byValue === undefined) return;
+    for (const list of this.#listsOfValue(value, name, mayBeId)) this.#hitParameter(byValue[list], value, context);
+  }
+
+  #hitParameter(conditions: readonly ParameterCondition[] | undefined, value: string, context: number): void {
+    if (conditions === undefined) return;
+    for (const { rule, contexts, minValueLength, butDates } of conditions) {
+      if ((contexts & context) === 0 || value.length < minValueLength) continue;
+      if (!butDates || !isDate(value)) this.#hit(rule);
     }
   }
 

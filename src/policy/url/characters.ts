@@ -97,8 +97,6 @@ export class ExtensionSet {
   }
 }
 
-// Tokens are compared by one hash over their ASCII letters and digits, ignoring case and everything between them.
-
 /** For each ASCII code, the lower-case letter or the digit that it counts as, or 0 for a separator. */
 export const FOLD = new Uint8Array(128);
 for (let code = 0x30; code <= 0x39; code++) FOLD[code] = code;
@@ -106,7 +104,3 @@ for (let code = 0x61; code <= 0x7a; code++) {
   FOLD[code] = code;
   FOLD[code - 0x20] = code;
 }
-
-/** FNV-1a, one folded character at a time: `hash = Math.imul(hash ^ folded, HASH_PRIME)`. */
-export const HASH_SEED = 0x811c9dc5 | 0;
-export const HASH_PRIME = 0x01000193;

@@ -32,7 +32,7 @@ for (const [at, digit] of SHORTEST.entries()) {
     if (new RegExp(digit).test(String.fromCharCode(code))) DIGIT_BITS[code]! |= 1 << at;
 }
 
-const NO_TEXTS: readonly string[] = Object.freeze([]);
+export const NO_TEXTS: readonly string[] = Object.freeze([]);
 
 /**
  * Returns what a decoded text holds in base64 or hexadecimal, decoded and as plain text. Hardly any text holds anything.
@@ -48,14 +48,25 @@ function wordsIn(text: string): readonly string[] {
   return hasEncoded(text) ? text.match(ENCODED)! : NO_TEXTS;
 }
 
-/** Whether a text holds one of {@link SHORTEST}. A bit means that the characters up to here are the digits up to that one (Shift-And). */
-function hasEncoded(text: string): boolean {
+/**
+ * Takes the next character of a text in which one of {@link SHORTEST} is looked for (Shift-And). A bit means that the characters up to here
+ * are the digits up to that one. Begin with 0. The text holds one of them when {@link isShortest}.
+ */
+export function nextDigits(matched: number, code: number): number {
+  return code < 128 ? ((matched << 1) | FIRST_DIGITS) & DIGIT_BITS[code]! : 0;
+}
+
+export function isShortest(matched: number): boolean {
+  return (matched & LAST_DIGITS) !== 0;
+}
+
+/** Whether a text holds one of {@link SHORTEST}. */
+export function hasEncoded(text: string): boolean {
   // A regular expression for all of them takes two to three times as long.
   let matched = 0;
   for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    matched = code < 128 ? ((matched << 1) | FIRST_DIGITS) & DIGIT_BITS[code]! : 0;
-    if ((matched & LAST_DIGITS) !== 0) return true;
+    matched = nextDigits(matched, text.charCodeAt(at));
+    if (isShortest(matched)) return true;
   }
   return false;
 }

@@ -1,6 +1,8 @@
 /** Maps hosts by exact name or by suffix. The longest name that matches wins, and an exact match wins over a suffix. */
 import { DOT } from '../../bytes/ascii.ts';
+import { HASH_PRIME, HASH_SEED } from '../../bytes/fnv.ts';
 import { keyFromHost } from '../../domain/host-key.ts';
+import { isDigit } from './characters.ts';
 
 /**
  * Returns a host without its leading `www.` labels, for comparing hosts with each other. `www.com` keeps its own. Unlike a domain, the
@@ -18,41 +20,73 @@ export type HostReach = 'exact' | 'suffix' | 'below';
 const MARKS = 65_536;
 const MAPS_MAX = 8;
 
-/** A filter that several maps share. One pass over the labels of a host shows which maps may have it, and spares the search in all others. */
+/** Reads one host at a time, in one pass. Shows which of the maps that share it may have the host or a parent, and spares the search in all others. */
 export class HostFilter {
-  /** For each value of {@link markOf}, a bit mask of the maps that have a host with it. */
+  /** For each hash of a name, a bit mask of the maps that have a name with it. */
   readonly #maps = new Uint8Array(MARKS);
-  #count = 0;
-  // The last host and its result.
-  #lastHost: string | undefined;
-  #lastFound = 0;
+  #mapCount = 0;
+  #host: string | undefined;
+  /** Bit mask of the maps that may have the host or a parent of it. */
+  maps = 0;
+  /** The host and its parents, the shortest first: where each begins in the host, and the maps that may have it. Entries from `count` on are stale. */
+  readonly starts: number[] = [];
+  readonly mapsAt: number[] = [];
+  count = 0;
+  hasDigit = false;
 
   /** Adds a map and returns its bit. */
   join(): number {
-    return 1 << (this.#count++ % MAPS_MAX);
+    return 1 << (this.#mapCount++ % MAPS_MAX);
   }
 
   add(host: string, map: number): void {
-    this.#maps[markOf(host, 0)]! |= map;
-    this.#lastHost = undefined;
+    let hash = HASH_SEED;
+    for (let at = host.length - 1; at >= 0; at--) hash = Math.imul(hash ^ host.charCodeAt(at), HASH_PRIME);
+    this.#maps[markOf(hash)]! |= map;
+    this.#host = undefined;
   }
 
-  /** Returns a bit mask of the maps that may have the host or one above it. */
-  mapsOf(host: string): number {
-    if (host === this.#lastHost) return this.#lastFound;
-    let found = this.#maps[markOf(host, 0)]!;
-    for (let at = 0; at < host.length; at++) {
-      if (host.charCodeAt(at) === 0x2e) found |= this.#maps[markOf(host, at + 1)]!;
+  /** Reads a host, unless it is the one that was read last. */
+  read(host: string): this {
+    if (host === this.#host) return this;
+    this.#host = host;
+    this.maps = 0;
+    this.count = 0;
+    this.hasDigit = false;
+    let hash = HASH_SEED;
+    for (let at = host.length - 1; at >= 0; at--) {
+      const code = host.charCodeAt(at);
+      if (code === DOT) this.#addName(at + 1, hash);
+      else if (isDigit(code)) this.hasDigit = true;
+      hash = Math.imul(hash ^ code, HASH_PRIME);
     }
-    this.#lastHost = host;
-    this.#lastFound = found;
-    return found;
+    this.#addName(0, hash);
+    return this;
   }
+
+  #addName(start: number, hash: number): void {
+    const maps = this.#maps[markOf(hash)]!;
+    this.starts[this.count] = start;
+    this.mapsAt[this.count++] = maps;
+    this.maps |= maps;
+  }
+}
+
+/** Returns a number below {@link MARKS} for the hash of a name. */
+function markOf(hash: number): number {
+  return (hash ^ (hash >>> 16)) & (MARKS - 1);
 }
 
 const NONE: readonly never[] = Object.freeze([]);
 
-type Reaches<T> = { [reach in HostReach]?: T };
+/** The values of one name in a map. */
+interface Reaches<T> {
+  readonly values: { readonly [reach in HostReach]?: T };
+  /** The values for the host of this name, nearest first. */
+  readonly own: readonly T[];
+  /** The values for hosts below it, nearest first. */
+  readonly below: readonly T[];
+}
 
 /** Values by host. The nearest entry is found. */
 export class HostMap<T> {
@@ -68,38 +102,32 @@ export class HostMap<T> {
 
   /** Adds the value of a host. Returns the one that it replaces, if any. */
   add(host: string, reach: HostReach, value: T): T | undefined {
-    const entries = this.#map.get(host) ?? {};
-    const before = entries[reach];
-    entries[reach] = value;
-    this.#map.set(host, entries);
+    const before = this.#map.get(host)?.values;
+    const values = { ...before, [reach]: value };
+    const { exact, suffix, below } = values;
+    this.#map.set(host, { values, own: present(exact, suffix), below: present(below, suffix) });
     this.#filter.add(host, this.#bit);
-    return before;
-  }
-
-  #mayKnow(host: string): boolean {
-    return this.#map.size > 0 && (this.#filter.mapsOf(host) & this.#bit) !== 0;
+    return before?.[reach];
   }
 
   /** Returns the value of the nearest entry for a host in canonical form. */
   find(host: string): T | undefined {
-    if (!this.#mayKnow(host)) return undefined;
-    const atHost = this.#map.get(host);
-    let found = atHost?.exact ?? atHost?.suffix;
-    for (let dot = host.indexOf('.'); dot >= 0 && found === undefined; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.#map.get(host.slice(dot + 1));
-      found = parent?.below ?? parent?.suffix;
-    }
-    return found;
+    return this.all(host)[0];
   }
 
   /** Returns the values of all entries for a host, nearest first. */
   all(host: string): readonly T[] {
-    if (!this.#mayKnow(host)) return NONE;
-    const atHost = this.#map.get(host);
-    let found = atHost === undefined ? NONE : withBoth(NONE, atHost.exact, atHost.suffix);
-    for (let dot = host.indexOf('.'); dot >= 0; dot = host.indexOf('.', dot + 1)) {
-      const parent = this.#map.get(host.slice(dot + 1));
-      if (parent !== undefined) found = withBoth(found, parent.below, parent.suffix);
+    if (this.#map.size === 0) return NONE;
+    const { maps, mapsAt, starts, count } = this.#filter.read(host);
+    if ((maps & this.#bit) === 0) return NONE;
+    let found: readonly T[] = NONE;
+    for (let at = count - 1; at >= 0; at--) {
+      if ((mapsAt[at]! & this.#bit) === 0) continue;
+      const start = starts[at]!;
+      const reaches = this.#map.get(host.slice(start));
+      if (reaches === undefined) continue;
+      const values = start === 0 ? reaches.own : reaches.below;
+      if (values.length > 0) found = found.length === 0 ? values : [...found, ...values];
     }
     return found;
   }
@@ -109,18 +137,8 @@ export class HostMap<T> {
   }
 }
 
-function withBoth<T>(found: readonly T[], first: T | undefined, second: T | undefined): readonly T[] {
-  if (first === undefined && second === undefined) return found;
-  return [...found, first, second].filter((entry) => entry !== undefined);
-}
-
-/** Returns a hash below {@link MARKS} of the text from `start` on: of its length, its first two characters and one near its end. */
-function markOf(text: string, start: number): number {
-  const size = text.length - start;
-  const first = size > 0 ? text.charCodeAt(start) : 0;
-  const second = size > 1 ? text.charCodeAt(start + 1) : 0;
-  const late = size >= 5 ? text.charCodeAt(text.length - 5) : 0;
-  return (Math.imul(size * 961 + first * 31 + second, 40_503) + late * 1_021) & (MARKS - 1);
+function present<T>(...values: readonly (T | undefined)[]): readonly T[] {
+  return values.filter((value) => value !== undefined);
 }
 
 /** How a host must be written; a part of messages about one that is not. */

@@ -3,7 +3,7 @@ import { AMPERSAND, CLOSING_BRACKET, EQUALS, QUESTION_MARK, SLASH } from '../../
 import { percentDecodeOnce } from '../../domain/percent-decode.ts';
 import { plainText } from '../../domain/plain-text.ts';
 import type { TokenIndex } from '../words/tokens.ts';
-import { isIn, tableOf } from './characters.ts';
+import { ALPHANUMERIC, isIn, tableOf } from './characters.ts';
 import { areDigits } from './keys.ts';
 import { beginsQuery, nameEnd, staticDot, withoutLooseSigns, withoutSigns } from './segments.ts';
 
@@ -182,6 +182,7 @@ export function hasValueOf(parameters: readonly Parameter[], list: number): bool
  * @param mayBeId whether the value may be the id of a program
  */
 export function listsOfValue(text: string, tokens: TokenIndex, mayBeId: boolean): readonly number[] {
+  if (isWord(text)) return tokens.find(text, 0, text.length);
   const value = withoutLooseSigns(text);
   const slash = value.indexOf('/');
   const first = listsOfSegment(value, 0, slash < 0 ? value.length : slash, tokens, mayBeId);
@@ -194,6 +195,16 @@ export function listsOfValue(text: string, tokens: TokenIndex, mayBeId: boolean)
     start = end + 1;
   }
   return [...all];
+}
+
+/** Characters of words that no separator, extension or trailing sign interrupts. */
+const IN_WORD = tableOf(`${ALPHANUMERIC}-_`);
+
+/** Whether a value is nothing but words, and ends with a letter or digit. */
+function isWord(text: string): boolean {
+  if (text === '' || !isIn(LETTERS_AND_DIGITS, text.charCodeAt(text.length - 1))) return false;
+  for (let at = 0; at < text.length; at++) if (!isIn(IN_WORD, text.charCodeAt(at))) return false;
+  return true;
 }
 
 function listsOfSegment(
@@ -238,6 +249,7 @@ function isProgramId(value: string): boolean {
   return /^(?:com|org|net|io)(?:\.[a-z][a-z0-9_]*)+$/i.test(value);
 }
 
+const LETTERS_AND_DIGITS = tableOf(ALPHANUMERIC);
 const SEPARATORS = tableOf('\\:;.|,?#\0');
 
 /**

@@ -1,6 +1,8 @@
 /** Splits a path in one pass: where its segments are, their names, the token lists of these, and which kinds of characters there are. */
 import { DOT, SEMICOLON, SLASH, UNDERSCORE } from '../../bytes/ascii.ts';
-import { FOLD, HASH_PRIME, HASH_SEED } from './characters.ts';
+import { HASH_PRIME, HASH_SEED } from '../../bytes/fnv.ts';
+import { FOLD } from './characters.ts';
+import { hasEncoded, isShortest, nextDigits } from './encoded-texts.ts';
 import { lastLetterEnd, wholeNameEnd, withoutExtension, withoutNameless, withoutSigns } from './segments.ts';
 
 /** Flags for the characters in a segment. */
@@ -72,6 +74,10 @@ export class PathSegments {
   isCut = false;
   /** The path as it was given. */
   whole = '';
+  /** Whether that path may hold a text in base64 or hexadecimal. */
+  hasEncoded = false;
+  /** What {@link nextDigits} returned for the last character of `path`. */
+  #digits = 0;
   /** Hash of the whole last segment. */
   #lastHash = 0;
   readonly #names: NameFinder;
@@ -97,6 +103,12 @@ export class PathSegments {
           this.#split(named);
         }
       }
+      if (this.path !== path) this.hasEncoded = hasEncoded(whole);
+      else
+        for (let at = path.length, digits = this.#digits; at < whole.length; at++) {
+          digits = nextDigits(digits, whole.charCodeAt(at));
+          this.hasEncoded ||= isShortest(digits);
+        }
       this.count = this.allCount;
       while (this.count > 0 && this.#isLeftOut(this.count - 1)) this.count--;
     }
@@ -121,7 +133,8 @@ export class PathSegments {
   /** Whether a segment at the end of the path is an index file, or has only punctuation and comes before one. */
   #isLeftOut(at: number): boolean {
     const { path, starts, ends } = this;
-    if (this.lists[at]!.includes(this.#index)) return true;
+    const lists = this.lists[at]!;
+    if (lists.length > 0 && lists.includes(this.#index)) return true;
     return at + 1 < this.allCount && lastLetterEnd(path, starts[at]!, ends[at]!) === starts[at];
   }
 
@@ -137,8 +150,13 @@ export class PathSegments {
     let bits = 0;
     let dot = -1;
     let parts = 0;
-    for (let at = 0; at <= path.length; at++) {
-      const code = at < path.length ? path.charCodeAt(at) : SLASH;
+    let digits = 0;
+    let isEncoded = false;
+    const { length } = path;
+    for (let at = 0; at < length; at++) {
+      const code = path.charCodeAt(at);
+      digits = nextDigits(digits, code);
+      isEncoded ||= isShortest(digits);
       const entry = code < 128 ? TABLE[code]! : SEGMENT_HAS.odd;
       const folded = entry & 0xff;
       bits |= entry;
@@ -154,14 +172,18 @@ export class PathSegments {
       } else if (code === SLASH) {
         if (at > start) this.#add(start, at, bits, dot, hash, dotHash);
         // Without ASCII letters and digits it may be a name in another script, or invisible: the caller looks closer.
-        isNamed &&= hash !== HASH_SEED || at === 0 || at === path.length;
+        isNamed &&= hash !== HASH_SEED || at === 0;
         start = at + 1;
         hash = HASH_SEED;
         bits = 0;
         dot = -1;
       } else if (code === SEMICOLON) isNamed = false;
     }
+    if (length > start) this.#add(start, length, bits, dot, hash, dotHash);
+    this.parts[parts++] = length;
     this.partsCount = parts;
+    this.hasEncoded = isEncoded;
+    this.#digits = digits;
     return isNamed;
   }
 

@@ -92,40 +92,57 @@ function readTemplate(text: string, context: number): PlaceTemplate {
 }
 
 /**
- * Returns the context that a host's places give each segment of a path, by index, and after those one for everything that follows the path.
- * Undefined if the host has no other places than `everywhere`.
+ * Computes the context that a host's places give each segment of a path, by index, and after those one for everything that follows the
+ * path. Writes them to the start of `contexts`.
  * @param wanted for each token list, 1 if a rule asks for it
  */
-export function contextsAt(places: HostPlaces, segments: PathSegments, wanted: Uint8Array): Uint8Array | undefined {
+export function writeContexts(
+  places: HostPlaces,
+  segments: PathSegments,
+  wanted: Uint8Array,
+  contexts: number[],
+): void {
   const { templates, everywhere, own } = places;
-  if (templates.length === 0 && own === undefined) return undefined;
-  const { path, count, starts, stops, ends, lists } = segments;
-  const names: string[] = [];
-  for (let at = 0; at < count; at++) names.push(path.slice(starts[at], ends[at]).toLowerCase());
-  const isWanted = (position: number): boolean => isAnyIn(lists[position]!, wanted);
-  const contexts = new Uint8Array(names.length + 1).fill(everywhere);
-  const isFirstOwner =
-    names.length > 0 && (own === undefined ? !isWanted(0) : isOwnerName(names[0]!, stops[0]! - starts[0]!, own));
+  const { count } = segments;
+  for (let at = 0; at <= count; at++) contexts[at] = everywhere;
+  const isFirstOwner = count > 0 && (own === undefined ? !isWantedAt(segments, 0, wanted) : isOwner(segments, own));
   if (own !== undefined && isFirstOwner) contexts[0] = CONTEXT.title;
-  const isStep = (step: string, position: number): boolean => {
-    if (step === '*') return true;
-    if (step !== '@') return step === names[position];
-    return position === 0 ? isFirstOwner : !isWanted(position);
-  };
-  for (const { steps, context, isRest } of templates) {
-    const end = isRest ? contexts.length : steps.length + 1;
-    if (names.length < (isRest ? steps.length : end) || !steps.every(isStep)) continue;
-    for (let at = steps.length; at < end; at++) contexts[at] = Math.max(contexts[at]!, context);
+  for (let index = 0; index < templates.length; index++) {
+    const { steps, context, isRest } = templates[index]!;
+    const end = isRest ? count + 1 : steps.length + 1;
+    if (count < (isRest ? steps.length : end) || !areSteps(steps, segments, wanted, isFirstOwner)) continue;
+    for (let at = steps.length; at < end; at++) if (contexts[at]! < context) contexts[at] = context;
   }
-  return contexts;
 }
 
-/**
- * Whether a first segment is the name of an owner, and not one of the host's own pages in any spelling. `size` is its length without an
- * extension.
- */
-function isOwnerName(name: string, size: number, own: ReadonlySet<string>): boolean {
-  return /^[a-z\d]+(?:[._-][a-z\d]+)*$/.test(name) && !own.has(withoutSeparators(name.slice(0, size)));
+function isWantedAt({ lists }: PathSegments, at: number, wanted: Uint8Array): boolean {
+  return isAnyIn(lists[at]!, wanted);
+}
+
+/** Whether the first segments of a path match the steps of a template. */
+function areSteps(
+  steps: readonly string[],
+  segments: PathSegments,
+  wanted: Uint8Array,
+  isFirstOwner: boolean,
+): boolean {
+  for (let at = 0; at < steps.length; at++) {
+    const step = steps[at]!;
+    if (step === '*') continue;
+    if (step !== '@') {
+      if (!isAt(segments, at, step)) return false;
+    } else if (at === 0 ? !isFirstOwner : isWantedAt(segments, at, wanted)) return false;
+  }
+  return true;
+}
+
+/** Whether the first segment is the name of an owner, and not one of the host's own pages in any spelling. */
+function isOwner(segments: PathSegments, own: ReadonlySet<string>): boolean {
+  const { starts, stops } = segments;
+  const name = nameAt(segments, 0);
+  // An extension is not part of the name of a page.
+  const page = name.slice(0, stops[0]! - starts[0]!);
+  return /^[a-z\d]+(?:[._-][a-z\d]+)*$/.test(name) && !own.has(withoutSeparators(page));
 }
 
 /** Spellings such as `sign_in` and `sign-in` are one page of a host. */

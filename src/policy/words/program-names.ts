@@ -48,9 +48,9 @@ export class ProgramNames {
   readonly #tokens: TokenIndex;
   readonly #verb: number;
   readonly #object: number;
-  /** Verbs by their first letter. */
+  /** Verbs of at least {@link CORE_MIN_LENGTH} letters, by their first letter. */
   readonly #verbs: ReadonlyMap<number, readonly string[]>;
-  /** Verbs by their last letter. */
+  /** The same verbs, by their last letter. */
   readonly #lastVerbs: ReadonlyMap<number, readonly string[]>;
   /** Words without a meaning of their own at the start of a name, by their first letter. */
   readonly #prefixes: ReadonlyMap<number, readonly string[]>;
@@ -67,8 +67,9 @@ export class ProgramNames {
     this.#verb = tokens.ordinal(LISTS.verb);
     this.#object = tokens.ordinal(LISTS.object);
     const wordsOf = (name: string): string[] => tokens.tokensIn(tokens.ordinal(name));
-    this.#verbs = byLetter(wordsOf(LISTS.verb), 0);
-    this.#lastVerbs = byLetter(wordsOf(LISTS.verb), -1);
+    const verbs = wordsOf(LISTS.verb).filter(({ length }) => length >= CORE_MIN_LENGTH);
+    this.#verbs = byLetter(verbs, 0);
+    this.#lastVerbs = byLetter(verbs, -1);
     this.#prefixes = byLetter(wordsOf(LISTS.before), 0);
     this.#suffixes = byLetter(wordsOf(LISTS.after), -1);
     this.#tails = byLetter(wordsOf(LISTS.tail), -1);
@@ -94,17 +95,19 @@ export class ProgramNames {
     }
     if (!isProgram && !this.#mayMatch(path, start, stop)) return undefined;
     const text = path.slice(start, stop).toLowerCase();
+    const isSingle = isOneWord(path, start, stop);
     // The name of a program has no characters that may end a name.
-    if (/[?#&!]/.test(text)) return undefined;
-    const name = isOneWord(path, start, stop) ? text : text.replace(/[^a-z]+/g, '');
+    if (!isSingle && /[?#&!]/.test(text)) return undefined;
+    const name = isSingle ? text : text.replace(/[^a-z]+/g, '');
     if (name === '') return undefined;
     const parts: number[] = [];
-    this.#addVerb(name, isProgram || name === text, parts);
+    this.#addVerb(name, isProgram || isSingle, parts);
     if (isProgram) {
-      const words = text.match(/[a-z]+/g) ?? [];
-      for (const word of [words[0]!, words.at(-1)!]) this.#add(word, parts);
-      for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#add(name.slice(at), parts, true);
-    } else if (name === text) this.#addTail(name, parts);
+      const words = isSingle ? [name] : text.match(/[a-z]+/g)!;
+      this.#add(words[0]!, parts);
+      if (words.length > 1) this.#add(words.at(-1)!, parts);
+      for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#addFrom(name, at, parts);
+    } else if (isSingle) this.#addTail(name, parts);
     return { lists: this.#listsOfCores(name), parts };
   }
 
@@ -146,13 +149,11 @@ export class ProgramNames {
     const isObject = (start: number, end: number): boolean =>
       end - start >= CORE_MIN_LENGTH && this.#tokens.find(name, start, end).includes(this.#object);
     const isCommand =
-      (this.#verbs.get(name.charCodeAt(0)) ?? []).some(
-        (verb) => verb.length >= CORE_MIN_LENGTH && name.startsWith(verb) && isObject(verb.length, length),
-      ) ||
+      this.#verbs.get(name.charCodeAt(0))?.some((verb) => name.startsWith(verb) && isObject(verb.length, length)) ||
       (mayEnd &&
-        (this.#lastVerbs.get(name.charCodeAt(length - 1)) ?? []).some(
-          (verb) => verb.length >= CORE_MIN_LENGTH && name.endsWith(verb) && isObject(0, length - verb.length),
-        ));
+        this.#lastVerbs
+          .get(name.charCodeAt(length - 1))
+          ?.some((verb) => name.endsWith(verb) && isObject(0, length - verb.length)));
     if (isCommand) addOnce(to, this.#verb);
   }
 
@@ -162,9 +163,13 @@ export class ProgramNames {
       if (name.length > word.length && name.endsWith(word)) this.#add(word, to);
   }
 
-  #add(text: string, to: number[], exceptVerb = false): void {
-    for (const list of this.#tokens.find(text, 0, text.length))
-      if (!exceptVerb || list !== this.#verb) addOnce(to, list);
+  #add(text: string, to: number[]): void {
+    for (const list of this.#tokens.find(text, 0, text.length)) addOnce(to, list);
+  }
+
+  /** Adds the lists of what is left of a name from an offset on, except that of verbs. */
+  #addFrom(name: string, start: number, to: number[]): void {
+    for (const list of this.#tokens.find(name, start, name.length)) if (list !== this.#verb) addOnce(to, list);
   }
 }
 

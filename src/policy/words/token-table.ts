@@ -3,7 +3,8 @@
  * filter that is small enough for the processor's cache rejects them. The data of all tokens is contiguous instead of being in thousands of
  * objects.
  */
-import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
+import { HASH_PRIME, HASH_SEED } from '../../bytes/fnv.ts';
+import { FOLD } from '../url/characters.ts';
 
 /** Bits of the filter for each token. About one in ten other words passes it. */
 const FILTER_BITS_PER_TOKEN = 8;

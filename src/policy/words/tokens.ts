@@ -3,11 +3,12 @@
  * ignoring case, accents and separators. So `Sign-In`, `sign_in` and `signIn` are one token, and `login-tips` is not the token `login`.
  * Finding the lists takes one pass over the text and one search in a hash table, whatever the text is.
  */
+import { HASH_PRIME, HASH_SEED } from '../../bytes/fnv.ts';
 import { PagegateError } from '../../errors.ts';
 import { didYouMean } from '../../json/did-you-mean.ts';
 import type { Steps } from '../../steps.ts';
 import type { TokenList } from '../documents.ts';
-import { FOLD, HASH_PRIME, HASH_SEED } from '../url/characters.ts';
+import { FOLD } from '../url/characters.ts';
 import { PathSegments } from '../url/path-segments.ts';
 import { staticDot } from '../url/segments.ts';
 import { NO_LISTS, TokenTable } from './token-table.ts';

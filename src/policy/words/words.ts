@@ -20,7 +20,7 @@ import { lastLetterEnd } from '../url/segments.ts';
 import { DatedFolders, isWritten } from './dated-folders.ts';
 import { HostLabels } from './host-labels.ts';
 import { MetWords } from './met-words.ts';
-import { contextsAt, forumContext, type HostPlaces } from './path-contents.ts';
+import { forumContext, type HostPlaces, writeContexts } from './path-contents.ts';
 import { PathOutline } from './path-outline.ts';
 import { MEANING, PlaceWords } from './place-words.ts';
 import { ProgramNames } from './program-names.ts';
@@ -81,6 +81,8 @@ export class Words {
   #isHelpHost = false;
   /** The context of each segment. Entries after the last segment are stale. */
   readonly #contexts: number[] = [];
+  /** The context that the host's places give each segment and what follows the path. Later entries are stale. */
+  readonly #placeContexts: number[] = [];
   // What the host and earlier segments announce for the segments that follow.
   /** The context that the host's places give the last segment or what follows it, whichever is higher. */
   #placeContext: number = CONTEXT.none;
@@ -156,6 +158,28 @@ export class Words {
   }
 
   /**
+   * Whether a path has no word that is recorded, so that reading it would only show which context it announces. False if it has several
+   * readings.
+   */
+  hasNoWords(path: string): boolean {
+    const segments = this.#tokens.segments(path);
+    if (readingsOf(path, segments) !== undefined) return false;
+    const { count, allCount, lists } = segments;
+    for (let at = 0; at < allCount; at++) if (isAnyIn(lists[at]!, this.#wanted)) return false;
+    for (let at = Math.max(0, count - 1); at < allCount; at++) if (this.#hasInnerWords(segments, at)) return false;
+    return true;
+  }
+
+  /** Whether there are words that are recorded inside the name of the segment at index `at`, as the last one of the path. */
+  #hasInnerWords(segments: PathSegments, at: number): boolean {
+    if (this.#isKnownName(segments, at)) return false;
+    const stop = innerStop(segments, at);
+    const name = this.#programs.read(segments.path, segments.starts[at]!, stop, segments.ends[at]!);
+    if (name !== undefined && (isAnyIn(name.lists, this.#wanted) || isAnyIn(name.parts, this.#wanted))) return true;
+    return isAnyIn(this.#listsBesideOwnName(segments, at, stop), this.#wanted);
+  }
+
+  /**
    * Reads a path, or a fragment that is a route of the page's own code, in all its readings. What is read later gets the context that all
    * of them announce.
    * @param places the host's places
@@ -183,11 +207,12 @@ export class Words {
     const segments = this.#tokens.segments(path);
     const { count, allCount } = segments;
     this.#beginPath(path, count);
-    const placeContexts = places === undefined ? undefined : contextsAt(places, segments, this.#wanted);
-    const everywhere = places?.everywhere ?? CONTEXT.none;
-    for (let at = 0; at < count; at++) this.#readSegment(segments, at, placeContexts?.[at] ?? everywhere);
-    this.#placeContext =
-      placeContexts === undefined ? everywhere : Math.max(placeContexts.at(-2) ?? 0, placeContexts.at(-1)!);
+    const contexts = this.#placeContexts;
+    if (places !== undefined) writeContexts(places, segments, this.#wanted, contexts);
+    for (let at = 0; at < count; at++)
+      this.#readSegment(segments, at, places === undefined ? CONTEXT.none : contexts[at]!);
+    const lastContext = places === undefined || count === 0 ? CONTEXT.none : contexts[count - 1]!;
+    this.#placeContext = places === undefined ? CONTEXT.none : Math.max(lastContext, contexts[count]!);
     if (count > 0) this.#readEnd(segments, count);
     if (allCount === count) return;
     // Index files are read as words, too. Their context is that of what follows the folder.
@@ -297,19 +322,16 @@ export class Words {
 
   /** Reads the last of `count` segments, now that it is known to be the last: as a program's name, beside the site's own name, and next to a key. */
   #readEnd(segments: PathSegments, count: number): void {
-    const { path, starts, ends, stops, bits } = segments;
+    const { path, starts, ends, bits } = segments;
     const last = count - 1;
     const lists = listsAt(segments, last);
     this.#lastStart = starts[last]!;
     this.#lastEnd = ends[last]!;
     this.#lastContext = this.#contexts[last]!;
-    // A known name is not split. A licensee's own words do not count as known, so that they hide nothing that the shipped lists would find.
-    if (!isAnyIn(lists, this.#tokens.shipped)) {
-      // Trailing punctuation is not part of a name, unless an extension follows.
-      const isDotted = path.charCodeAt(stops[last]!) === DOT;
-      const stop = isDotted ? stops[last]! : lastLetterEnd(path, this.#lastStart, stops[last]!);
+    if (!this.#isKnownName(segments, last)) {
+      const stop = innerStop(segments, last);
       this.#readProgram(segments, stop, last);
-      this.#readOwnName(path, stop);
+      this.#markTakenApart(0, this.#listsBesideOwnName(segments, last, stop), ANY | LAST);
     }
     if (lists.length > 0) {
       this.#mark(segments, last, LAST);
@@ -358,12 +380,16 @@ export class Words {
     if (before >= first) this.#mark(segments, before, BEFORE_ID, 1);
   }
 
-  /** Reads the last segment without the site's own name. */
-  #readOwnName(path: string, stop: number): void {
-    const rest = withoutSiteName(path, this.#lastStart, stop, this.#host);
-    if (rest === undefined) return;
-    const lists = this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
-    this.#markTakenApart(0, lists, ANY | LAST);
+  /** Whether a name is not taken apart: a licensee's own words do not count, so that they hide nothing that the shipped lists would find. */
+  #isKnownName(segments: PathSegments, at: number): boolean {
+    return isAnyIn(listsAt(segments, at), this.#tokens.shipped);
+  }
+
+  /** Returns the lists of what is beside the site's own name in the segment at index `at`, whose name ends at `stop`. */
+  #listsBesideOwnName({ path, starts }: PathSegments, at: number, stop: number): readonly number[] {
+    const rest = withoutSiteName(path, starts[at]!, stop, this.#host);
+    if (rest === undefined) return NO_LISTS;
+    return this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
   }
 
   /** Reads the last segment as a program's name. */
@@ -386,6 +412,12 @@ export class Words {
   #mark(segments: PathSegments, at: number, positions: number, table: 0 | 1 = 0): void {
     this.met.mark(table, listsAt(segments, at), positions << this.#contexts[at]!);
   }
+}
+
+/** Returns where the name of a segment ends that is taken apart: without trailing punctuation, unless an extension follows. */
+function innerStop({ path, starts, stops }: PathSegments, at: number): number {
+  const stop = stops[at]!;
+  return path.charCodeAt(stop) === DOT ? stop : lastLetterEnd(path, starts[at]!, stop);
 }
 
 /** Returns the token lists of a segment; a person's name has none. */

@@ -1,8 +1,9 @@
-/** The shortcut of a build around the Public Suffix List says only what the list itself says. */
+/** The shortcuts around the Public Suffix List say only what the list itself says. */
 import { createRequire } from 'node:module';
+import { getPublicSuffix } from 'tldts';
 import { describe, expect, it } from 'vitest';
 import { registrableDomain } from '../../src/domain/public-suffix.ts';
-import { SuffixBranches } from '../../src/domain/suffix-branches.ts';
+import { mayBeSuffix, SuffixBranches } from '../../src/domain/suffix-filter.ts';
 
 interface SuffixTree {
   readonly edgeStart: Uint16Array;
@@ -81,5 +82,24 @@ describe('the shortcut around the list', () => {
     for (const name of ['co.uk', 'a.co.uk', 'github.io', 'a.github.io', 'amazonaws.com', 'any.ck', 'www.ck']) {
       expect(endsAbove(name), name).toBe(false);
     }
+  });
+
+  it('never leaves out a public suffix', () => {
+    const missed: string[] = [];
+    for (const name of names) {
+      for (const host of [name, `a.${name}`, `b.a.${name}`]) {
+        for (const allowPrivateDomains of [true, false]) {
+          const options = { extractHostname: false, mixedInputs: false, validateHostname: false, allowPrivateDomains };
+          if (getPublicSuffix(host, options) === host && !mayBeSuffix(host)) missed.push(host);
+        }
+      }
+    }
+    expect(missed).toEqual([]);
+  });
+
+  it('leaves out most other names', () => {
+    const others = Array.from({ length: 1_000 }, (_, at) => `site-${at}.example.${at % 2 === 0 ? 'com' : 'de'}`);
+    expect(others.filter(mayBeSuffix).length).toBeLessThan(300);
+    expect(mayBeSuffix('unlisted')).toBe(true);
   });
 });
