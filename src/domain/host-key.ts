@@ -1,6 +1,6 @@
 /** Converts a host in any spelling to the key of its record in the index. */
 
-import { DOT, HYPHEN } from '../bytes/ascii.ts';
+import { DOT, HYPHEN, SLASH } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { isPublicSuffix, registrableDomain } from './public-suffix.ts';
 
@@ -38,28 +38,32 @@ HOST_CLASS[HYPHEN] = 3;
 HOST_CLASS[DOT] = 4;
 
 /**
- * Whether the characters of `text` from `start` up to `end` are a canonical host that needs no further parsing: lower-case letters, digits,
- * underscores and inner hyphens; at least two labels, none starting with `xn--`; the last one starts with a letter, so that no parser
- * takes the host for an IP address.
+ * Returns where the host that begins at `start` ends, at a slash or at the end of the text, if it is a canonical host that needs no further
+ * parsing: lower-case letters, digits, underscores and inner hyphens; at least two labels, none starting with `xn--`; the last one starts
+ * with a letter, so that no parser takes the host for an IP address. Otherwise returns -1.
  */
-export function isPlainHost(text: string, start: number, end: number): boolean {
-  if (end - start > NAME_MAX_LENGTH) return false;
+export function plainHostEnd(text: string, start: number): number {
+  const limit = Math.min(text.length, start + NAME_MAX_LENGTH + 1);
   let labelStart = start;
   let labels = 0;
   let before = 4;
-  for (let at = start; at < end; at++) {
+  let at = start;
+  for (; at < limit; at++) {
     const code = text.charCodeAt(at);
     const kind = code < 128 ? HOST_CLASS[code]! : 0;
-    if (kind === 0) return false;
+    if (kind === 0) {
+      if (code === SLASH) break;
+      return -1;
+    }
     if (kind === 4) {
-      if (before >= 3 || at - labelStart > LABEL_MAX_LENGTH) return false;
+      if (before >= 3 || at - labelStart > LABEL_MAX_LENGTH) return -1;
       labels++;
       labelStart = at + 1;
-    } else if (kind === 3 && (before === 4 || isAcePrefix(text, labelStart, at))) return false;
+    } else if (kind === 3 && (before === 4 || isAcePrefix(text, labelStart, at))) return -1;
     before = kind;
   }
-  if (labels === 0 || before >= 3 || end - labelStart > LABEL_MAX_LENGTH) return false;
-  return HOST_CLASS[text.charCodeAt(labelStart)] === 1;
+  if (labels === 0 || before >= 3 || at - labelStart > LABEL_MAX_LENGTH || at - start > NAME_MAX_LENGTH) return -1;
+  return HOST_CLASS[text.charCodeAt(labelStart)] === 1 ? at : -1;
 }
 
 /** Whether the hyphen at `at` ends the prefix `xn--` of the label that starts at `labelStart`. */
@@ -72,7 +76,7 @@ function isAcePrefix(text: string, labelStart: number, at: number): boolean {
  * labels. A `www.` stays if the rest is a public suffix or a single label. Idempotent.
  */
 export function keyFromHost(host: string): KeyResult {
-  if (isPlainHost(host, 0, host.length)) return { key: withoutWww(host) };
+  if (plainHostEnd(host, 0) === host.length) return { key: withoutWww(host) };
   return keyFromSpelling(host);
 }
 
@@ -118,11 +122,13 @@ function hasEdgeHyphen(name: string, labels: readonly string[]): boolean {
   return registrable.split('.').some((label) => label.startsWith('-') || label.endsWith('-'));
 }
 
+const WWW = 'www.';
+
 /** Removes leading `www.` labels from a canonical name. `www.com` and `www.co.uk` stay as they are. */
 export function withoutWww(name: string): string {
   let key = name;
-  while (key.startsWith('www.')) {
-    const rest = key.slice(4);
+  while (key.charCodeAt(WWW.length - 1) === DOT && key.startsWith(WWW)) {
+    const rest = key.slice(WWW.length);
     if (!rest.includes('.') || isPublicSuffix(rest, { private: false })) break;
     key = rest;
   }

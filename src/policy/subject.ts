@@ -68,7 +68,7 @@ export class Subject implements Request {
   /** The parameters of a query inside the path (`/a%3Fpage=login`), then those of the query. */
   get parameters(): readonly Parameter[] {
     if (this.#parameters === undefined) {
-      const inPath = parametersOf(queryInPath(this.url), this.#tokens);
+      const inPath = this.url.queryMark < 0 ? NO_PARAMETERS : parametersOf(queryInPath(this.url), this.#tokens);
       this.#parameters = inPath.length === 0 ? this.queryParameters : [...inPath, ...this.queryParameters];
     }
     return this.#parameters;

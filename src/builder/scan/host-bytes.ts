@@ -47,7 +47,7 @@ export class FixedText {
   }
 }
 
-/** Returns the end of the host at `start`, or `NOT_FOUND` if it is not in canonical form (see `isPlainHost` of the domain module). */
+/** Returns the end of the host at `start`, or `NOT_FOUND` if it is not in canonical form (see `plainHostEnd` of the domain module). */
 export function hostEnd(buffer: Uint8Array, start: number, end: number): number {
   let at = start;
   let labelStart = start;

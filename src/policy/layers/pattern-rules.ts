@@ -22,7 +22,6 @@ import {
   ConditionTable,
   type FileCondition,
   type ParameterCondition,
-  type ParameterConditions,
   type SegmentCondition,
 } from './pattern-conditions.ts';
 
@@ -96,7 +95,7 @@ export class PatternLayer {
     this.#places = compilePlaces(document.places, filter);
     const ordinals = Object.entries(SPECIAL_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
     this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof SPECIAL_LISTS, number>;
-    this.#words = new Words(tokens, this.#table.inPath, this.#lists.open);
+    this.#words = new Words(tokens, this.#table.inPath, this.#lists.open, filter);
     this.#parameterLists = this.#table.inQuery.slice();
     this.#parameterLists[this.#lists.path] = 1;
   }
@@ -159,11 +158,12 @@ export class PatternLayer {
     words.readHost(host);
     // The context depends on all segments of the path. Compute it only if a condition uses a word of the host.
     const needsContext = isAnyIn(words.hostLists, this.#table.inHost);
-    this.#isPathRead = needsContext || !words.hasNoWords(url.decodedPath) || this.#hasFileWords(subject.segments);
+    const segments = this.#tokens.segments(url.decodedPath);
+    this.#isPathRead = needsContext || !words.hasNoWords(url.decodedPath, segments) || this.#hasFileWords(segments);
     if (this.#isPathRead) {
       let context: number = CONTEXT.source;
-      words.readPath(url.decodedPath, this.#places.find(host), (segments) => {
-        this.#readFile(segments);
+      words.readPath(url.decodedPath, this.#places.find(host), (read) => {
+        this.#readFile(read);
         if (needsContext) context = Math.min(context, words.context);
       });
       if (needsContext) this.#hitHost(url, context);
@@ -325,10 +325,14 @@ export class PatternLayer {
 
   /** Whether the parameters are search terms, in all readings of the path. */
   #isSearchPage({ decodedPath }: CanonicalUrl): boolean {
-    return this.#readings(decodedPath).every((reading) => {
-      const { lists, count } = this.#tokens.segments(reading);
-      return count > 0 && lists[count - 1]!.includes(this.#lists.search);
-    });
+    const segments = this.#tokens.segments(decodedPath);
+    const readings = readingsOf(decodedPath, segments);
+    if (readings === undefined) return this.#endsInSearchPage(segments);
+    return readings.every((reading) => this.#endsInSearchPage(this.#tokens.segments(reading)));
+  }
+
+  #endsInSearchPage({ lists, count }: PathSegments): boolean {
+    return count > 0 && lists[count - 1]!.includes(this.#lists.search);
   }
 
   /** Whether the name of a parameter is the path of a page. Without a leading slash, only on a front page (`index.php?user/login`). */
@@ -348,35 +352,31 @@ export class PatternLayer {
 
   #readParameters(subject: Subject, parameters: readonly Parameter[]): void {
     if (parameters.length === 0) return;
-    const { url } = subject;
-    const pageContext = this.#isSearchPage(url) ? CONTEXT.title : CONTEXT.none;
     for (let at = 0; at < parameters.length; at++) {
       const parameter = parameters[at]!;
-      if (this.#isRoute(parameter, url)) this.#readRouteName(parameter.name, subject);
-      const { lists } = parameter;
-      if (!isAnyIn(lists, this.#parameterLists)) continue;
-      const { value } = parameter;
-      const isTitle = lists.includes(this.#lists.title) && !value.includes(':');
-      const context = isTitle ? CONTEXT.title : pageContext;
-      if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#readApart(value, subject);
-      for (const list of lists) {
-        const conditions = this.#table.parameter[list];
-        if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
-        this.#readParameter(conditions, list, value, 1 << context, lists.includes(this.#lists.programId));
-      }
+      if (this.#isRoute(parameter, subject.url)) this.#readRouteName(parameter.name, subject);
+      if (isAnyIn(parameter.lists, this.#parameterLists)) this.#readParameter(parameter, subject);
     }
   }
 
-  #readParameter(
-    { anyValue, byValue }: ParameterConditions,
-    name: number,
-    value: string,
-    context: number,
-    mayBeId: boolean,
-  ): void {
-    this.#hitParameter(anyValue, value, context);
-    if (byValue === undefined) return;
-    for (const list of this.#listsOfValue(value, name, mayBeId)) this.#hitParameter(byValue[list], value, context);
+  /** Marks the rules whose conditions on a parameter hold, and reads its value as a path if it is one. */
+  #readParameter({ lists, value }: Parameter, subject: Subject): void {
+    const { url } = subject;
+    const isTitle = (lists.includes(this.#lists.title) && !value.includes(':')) || this.#isSearchPage(url);
+    const context = 1 << (isTitle ? CONTEXT.title : CONTEXT.none);
+    if (lists.includes(this.#lists.path) && isPath(value) && this.#isFrontPage(url)) this.#readApart(value, subject);
+    let words: readonly number[] | undefined;
+    for (const list of lists) {
+      const conditions = this.#table.parameter[list];
+      if (conditions === undefined || (list === this.#lists.controller && !this.#isFrontPage(url))) continue;
+      const { anyValue, byValue } = conditions;
+      this.#hitParameter(anyValue, value, context);
+      if (byValue === undefined) continue;
+      words ??= listsOfValue(value, this.#tokens, lists.includes(this.#lists.programId));
+      for (const word of words) this.#hitParameter(byValue[word], value, context);
+      if (list !== this.#lists.act) continue;
+      for (const word of this.#words.listsOfAct(value)) this.#hitParameter(byValue[word], value, context);
+    }
   }
 
   #hitParameter(conditions: readonly ParameterCondition[] | undefined, value: string, context: number): void {
@@ -385,11 +385,6 @@ export class PatternLayer {
       if ((contexts & context) === 0 || value.length < minValueLength) continue;
       if (!butDates || !isDate(value)) this.#hit(rule);
     }
-  }
-
-  #listsOfValue(value: string, name: number, mayBeId: boolean): readonly number[] {
-    const lists = listsOfValue(value, this.#tokens, mayBeId);
-    return name === this.#lists.act ? [...lists, ...this.#words.listsOfAct(value)] : lists;
   }
 }
 

@@ -21,9 +21,10 @@ export class DatedFolders {
   /**
    * Reads the next segment. Returns whether it comes right after at least a year and a month. After a whole date it may be the name of a
    * section, and the article a page in it.
+   * @param hasDigit whether there is a digit in the segment
    */
-  isDated(path: string, start: number, end: number): boolean {
-    const isNumber = end - start <= 4 && areDigits(path, start, end);
+  isDated(path: string, start: number, end: number, hasDigit: boolean): boolean {
+    const isNumber = hasDigit && end - start <= 4 && areDigits(path, start, end);
     const isYear = isNumber && isYearAt(path, start, end);
     const before = this.#numbers;
     const isDated =

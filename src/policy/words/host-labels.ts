@@ -1,6 +1,7 @@
 /** What the first label of a host announces (`login.`, `sso-eu.`, `docs.`), if it is below the registrable domain. */
 import { isPublicSuffix } from '../../domain/public-suffix.ts';
 import { isDigit } from '../url/characters.ts';
+import type { HostFilter } from '../url/host-map.ts';
 import { MEANING, type PlaceWords } from './place-words.ts';
 import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -9,16 +10,20 @@ import type { TokenIndex } from './tokens.ts';
 export class HostLabels {
   readonly #tokens: TokenIndex;
   readonly #placeWords: PlaceWords;
+  readonly #hosts: HostFilter;
 
-  constructor(tokens: TokenIndex, placeWords: PlaceWords) {
+  /** @param hosts reads the hosts */
+  constructor(tokens: TokenIndex, placeWords: PlaceWords, hosts: HostFilter) {
     this.#tokens = tokens;
     this.#placeWords = placeWords;
+    this.#hosts = hosts;
   }
 
   /** Returns the token lists of the first label; none if that label belongs to the registrable domain. */
   listsOf(host: string): readonly number[] {
-    const dot = host.indexOf('.');
-    if (dot < 0 || host.indexOf('.', dot + 1) < 0) return NO_LISTS;
+    const { starts, count } = this.#hosts.read(host);
+    if (count < 3) return NO_LISTS;
+    const dot = starts[count - 2]! - 1;
     const lists = this.#listsOfLabel(host, dot);
     return lists.length === 0 || isPublicSuffix(host.slice(dot + 1), { private: true }) ? NO_LISTS : lists;
   }

@@ -12,6 +12,7 @@
  */
 
 import { DOT } from '../../bytes/ascii.ts';
+import type { HostFilter } from '../url/host-map.ts';
 import { isKey, isKeyOrOwner, isNumberOrKey } from '../url/keys.ts';
 import { afterLanguage } from '../url/languages.ts';
 import { readingsOf } from '../url/path-readings.ts';
@@ -98,15 +99,16 @@ export class Words {
   /**
    * @param acts for each token list, 1 if a condition asks for it in a path
    * @param openPages the list of pages for everybody, which is recorded as well
+   * @param hosts reads the hosts
    * @throws PagegateError policy_invalid, if a list is missing
    */
-  constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number) {
+  constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number, hosts: HostFilter) {
     this.#tokens = tokens;
     this.#wanted = acts.slice();
     this.#wanted[openPages] = 1;
     this.met = new MetWords(tokens, this.#wanted);
     this.#placeWords = new PlaceWords(tokens);
-    this.#hostLabels = new HostLabels(tokens, this.#placeWords);
+    this.#hostLabels = new HostLabels(tokens, this.#placeWords, hosts);
     this.#outline = new PathOutline(tokens, this.#placeWords, acts);
     this.#programs = new ProgramNames(tokens);
     const ownNameLists = Object.entries(OWN_NAME_LISTS);
@@ -158,11 +160,10 @@ export class Words {
   }
 
   /**
-   * Whether a path has no word that is recorded, so that reading it would only show which context it announces. False if it has several
-   * readings.
+   * Whether a path, given with its segments, has no word that is recorded, so that reading it would only show which context it announces.
+   * False if it has several readings.
    */
-  hasNoWords(path: string): boolean {
-    const segments = this.#tokens.segments(path);
+  hasNoWords(path: string, segments: PathSegments): boolean {
     if (readingsOf(path, segments) !== undefined) return false;
     const { count, allCount, lists } = segments;
     for (let at = 0; at < allCount; at++) if (isAnyIn(lists[at]!, this.#wanted)) return false;
@@ -186,25 +187,25 @@ export class Words {
    * @param afterReading called after each reading
    */
   readPath(path: string, places: HostPlaces | undefined, afterReading?: (segments: PathSegments) => void): void {
-    const readings = readingsOf(path, this.#tokens.segments(path));
+    const segments = this.#tokens.segments(path);
+    const readings = readingsOf(path, segments);
     if (readings === undefined) {
-      this.#readOne(path, places);
-      afterReading?.(this.#tokens.segments(path));
+      this.#readOne(path, segments, places);
+      afterReading?.(segments);
       return;
     }
     const levelBefore = this.#level;
     let lowest: number = CONTEXT.source;
     for (const reading of readings) {
       this.#level = levelBefore;
-      this.#readOne(reading, places);
+      this.#readOne(reading, this.#tokens.segments(reading), places);
       afterReading?.(this.#tokens.segments(reading));
       lowest = Math.min(lowest, this.#level);
     }
     this.#level = lowest;
   }
 
-  #readOne(path: string, places: HostPlaces | undefined): void {
-    const segments = this.#tokens.segments(path);
+  #readOne(path: string, segments: PathSegments, places: HostPlaces | undefined): void {
     const { count, allCount } = segments;
     this.#beginPath(path, count);
     const contexts = this.#placeContexts;
@@ -221,7 +222,7 @@ export class Words {
       this.met.beginSegment();
       this.#contexts[at] = context;
       this.fileContext = context;
-      this.#mark(segments, at, this.#isFirst(segments, at) ? ANY | FIRST : ANY);
+      this.#mark(segments, at, this.#isFirst(segments, at) ? ANY | FIRST | LAST : ANY | LAST);
       this.#readEnd(segments, at + 1);
     }
   }
@@ -249,7 +250,8 @@ export class Words {
     this.#isTitleNext = false;
     // Skip the costlier checks if no rule uses this segment's words.
     const isWanted = isAnyIn(lists, this.#wanted);
-    const isAfterOpener = this.#dates.isDated(path, start, end) || wasTitleNext;
+    const hasDigit = (segments.bits[at]! & SEGMENT_HAS.digit) !== 0;
+    const isAfterOpener = this.#dates.isDated(path, start, end, hasDigit) || wasTitleNext;
     const isFreeName = isAfterOpener || (isWanted && this.#outline.isEntry(at));
     const isWholeName = stop === end || (isFreeName && isWritten(path, stop, end));
     const canBeTitle = isFreeName && isWholeName && this.#canBeTitle(path, start, end, stop);
@@ -265,7 +267,8 @@ export class Words {
     if (lists.length === 0) return;
     // A program's name counts as the last segment: the server passes it the rest of the path (`/logout.php/x`).
     const isProgram = stop < end && at < count - 1 && PROGRAM.test(path.slice(stop, end));
-    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isProgram ? LAST : 0));
+    const isLast = isProgram || at === count - 1;
+    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isLast ? LAST : 0));
     // A freely chosen name announces nothing about what follows it.
     if (isFreeName || context >= CONTEXT.title) {
       // Except that the kind of a search may follow the word for it: `/search/label/x`, `/quotes/tag/x`.
@@ -334,7 +337,6 @@ export class Words {
       this.#markTakenApart(0, this.#listsBesideOwnName(segments, last, stop), ANY | LAST);
     }
     if (lists.length > 0) {
-      this.#mark(segments, last, LAST);
       if (this.#isFirst(segments, last)) this.#mark(segments, last, ONLY, 1);
       if (last > 0) this.#markAfterKey(segments, last);
     }
@@ -345,9 +347,9 @@ export class Words {
 
   /** Marks the last segment if a number or a key comes right before it. */
   #markAfterKey(segments: PathSegments, last: number): void {
-    const { path, starts, ends } = segments;
-    if (isAnyIn(listsAt(segments, last), this.#wanted) && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!))
-      this.#mark(segments, last, AFTER_ID, 1);
+    const { path, starts, ends, bits } = segments;
+    const mayBeKey = (bits[last - 1]! & SEGMENT_HAS.digit) !== 0 && isAnyIn(listsAt(segments, last), this.#wanted);
+    if (mayBeKey && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!)) this.#mark(segments, last, AFTER_ID, 1);
   }
 
   /** Whether a segment counts as the first one. After a language it does, except where documentation in that language may be. */
