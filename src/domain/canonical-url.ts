@@ -3,7 +3,7 @@
  * value was spelled, because only attackers use some spellings.
  */
 
-import { AMPERSAND, DOT, NUMBER_SIGN, QUESTION_MARK, SLASH } from '../bytes/ascii.ts';
+import { AMPERSAND, BACKSLASH, DOT, NINE, NUMBER_SIGN, OPENING_BRACKET, QUESTION_MARK, SLASH } from '../bytes/ascii.ts';
 import { LIMITS } from '../limits.ts';
 import { hidesTraversal } from './dot-segments.ts';
 import { type HostProblem, plainHostEnd, problemOfUnparsable } from './host-key.ts';
@@ -157,17 +157,18 @@ export function isPlainPath(bytes: Uint8Array, start: number, end: number): bool
 
 /** The full parser, for all other values: uses the platform's URL and determines the spelling flags. Returns `undefined` as {@link parseUrl} does. */
 export function parseUnusualUrl(value: string): CanonicalUrl | undefined {
-  const authority = rawAuthority(value);
+  const hasControl = CONTROL.test(value);
+  const authority = rawAuthority(hasControl ? stripped(value) : value);
   const sentHost = rawHost(authority);
   if (hasTooManyDots(sentHost)) return undefined;
   const url = URL.parse(value);
   if (url === null) return undefined;
   const scheme = url.protocol.slice(0, -1);
-  const hostname = canonicalHostname(url);
+  const hostname = canonicalHostname(url, scheme);
   if (hostname === undefined) return undefined;
   // Removes one trailing dot. A second one is an empty label, which `keyFromCanonicalHost` refuses.
-  const host = /[^.]\.$/.test(hostname) ? hostname.slice(0, -1) : hostname;
-  const hostKind = host.startsWith('[') ? 'ipv6' : /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
+  const host = hostname.endsWith('.') && /[^.]\.$/.test(hostname) ? hostname.slice(0, -1) : hostname;
+  const hostKind = hostKindOf(host);
   const path = url.pathname;
   const query = url.search.slice(1);
   const decodedPath = percentDecodeOnce(path);
@@ -181,7 +182,7 @@ export function parseUnusualUrl(value: string): CanonicalUrl | undefined {
     query,
     fragment: url.hash.slice(1),
     decodedPath,
-    spelling: spellingOf(value, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
+    spelling: spellingOf(value, hasControl, sentHost, hostKind, host) | encodingOf(path, query, decodedPath),
     href: url.href,
     queryMark: queryStartIn(decodedPath),
     isPlain: false,
@@ -190,7 +191,7 @@ export function parseUnusualUrl(value: string): CanonicalUrl | undefined {
 
 /** Returns what is wrong with a URL for which {@link parseUrl} finds no host. */
 export function problemOfUrl(value: string): HostProblem {
-  const host = rawHost(rawAuthority(value)).replace(/:[0-9]*$/, '');
+  const host = rawHost(rawAuthority(stripped(value))).replace(/:[0-9]*$/, '');
   if (hasTooManyDots(host)) return 'too_long';
   // If the host itself parses, the port is wrong.
   return URL.canParse(`https://${host}/`) ? 'unparsable' : problemOfUnparsable(host);
@@ -208,24 +209,42 @@ function hasTooManyDots(host: string): boolean {
   return host.length >= tooMany && host.split(NAME_DOT, tooMany + 1).length > tooMany;
 }
 
+function hostKindOf(host: string): HostKind {
+  const first = host.charCodeAt(0);
+  if (first === OPENING_BRACKET) return 'ipv6';
+  return first <= NINE && /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
+}
+
 /** Returns the host as it is parsed for http, even for schemes whose hosts the standard does not normalize. */
-function canonicalHostname(url: URL): string | undefined {
-  if (url.protocol === 'http:' || url.protocol === 'https:' || url.hostname === '') return url.hostname;
-  return URL.parse(`https://${url.hostname}/`)?.hostname;
+function canonicalHostname({ hostname }: URL, scheme: string): string | undefined {
+  if (scheme === 'http' || scheme === 'https' || hostname === '') return hostname;
+  return URL.parse(`https://${hostname}/`)?.hostname;
 }
 
 // Every space or control character that the standard's parser strips from the ends or removes from the middle.
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROL = /[\0-\x1f\x7f]|^ | $/;
 
-/** Returns the authority (userinfo, host and port) as it was sent. */
-function rawAuthority(value: string): string {
-  const text = value.length > 8 && !CONTROL.test(value) ? value : stripped(value);
+/** Returns the authority (userinfo, host and port) of a value without the characters that the parser ignores. */
+function rawAuthority(text: string): string {
+  const start = authorityStart(text);
+  return text.slice(start, authorityEnd(text, start));
+}
+
+function authorityStart(text: string): number {
   let start = text.indexOf(':') + 1;
-  while (text[start] === '/' || text[start] === '\\') start++;
+  while (text.charCodeAt(start) === SLASH || text.charCodeAt(start) === BACKSLASH) start++;
+  return start;
+}
+
+function authorityEnd(text: string, start: number): number {
   let end = start;
-  while (end < text.length && !'/\\?#'.includes(text[end]!)) end++;
-  return text.slice(start, end);
+  while (end < text.length && !endsAuthority(text.charCodeAt(end))) end++;
+  return end;
+}
+
+function endsAuthority(code: number): boolean {
+  return code === SLASH || code === BACKSLASH || code === QUESTION_MARK || code === NUMBER_SIGN;
 }
 
 /** Removes the characters that the parser ignores. Loops trim the ends: a pattern for the trailing run would start again at every space. */
@@ -242,8 +261,8 @@ function rawHost(authority: string): string {
   return authority.slice(authority.lastIndexOf('@') + 1);
 }
 
-function spellingOf(value: string, sentHost: string, hostKind: HostKind, host: string): number {
-  let bits = CONTROL.test(value) ? SPELLING.control_character : 0;
+function spellingOf(value: string, hasControl: boolean, sentHost: string, hostKind: HostKind, host: string): number {
+  let bits = hasControl ? SPELLING.control_character : 0;
   if (sentHost.includes('%') && hostKind !== 'ipv6') bits |= SPELLING.host_escape;
   if (hostKind === 'ipv4' && sentHost.replace(/:[0-9]*$/, '') !== host) bits |= SPELLING.obfuscated_address;
   if (hasBackslashAuthority(value)) bits |= SPELLING.backslash;
@@ -255,10 +274,9 @@ function hasBackslashAuthority(value: string): boolean {
   const backslash = value.indexOf('\\');
   if (backslash < 0) return false;
   const text = stripped(value);
-  let at = text.indexOf(':') + 1;
-  for (; text[at] === '/' || text[at] === '\\'; at++) if (text[at] === '\\') return true;
-  while (at < text.length && !'/\\?#'.includes(text[at]!)) at++;
-  return text[at] === '\\';
+  const start = authorityStart(text);
+  const slashes = text.slice(text.indexOf(':') + 1, start);
+  return slashes.includes('\\') || text.charCodeAt(authorityEnd(text, start)) === BACKSLASH;
 }
 
 function encodingOf(path: string, query: string, decodedPath: string): number {

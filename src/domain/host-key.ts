@@ -103,6 +103,7 @@ export function problemOfUnparsable(text: string): HostProblem {
 /** Returns the key of a host that the URL standard's parser has serialized, or the reason why it has no key. */
 export function keyFromCanonicalHost(hostname: string): KeyResult {
   const name = hostname.endsWith('.') ? hostname.slice(0, -1) : hostname;
+  if (plainHostEnd(name, 0) === name.length) return { key: withoutWww(name) };
   if (name === '') return { problem: hostname === '' ? 'empty' : 'empty_label' };
   if (name.startsWith('[') || /^[0-9]+(\.[0-9]+){3}$/.test(name)) return { problem: 'ip_address' };
   const labels = name.split('.');

@@ -2,6 +2,7 @@
 import type { CanonicalUrl } from '../domain/canonical-url.ts';
 import { percentDecodeOnce } from '../domain/percent-decode.ts';
 import { plainText } from '../domain/plain-text.ts';
+import { type EncodedLabel, encodedLabels } from './checks/host-names.ts';
 import { type HostAddress, readAddress } from './ip-ranges.ts';
 import type { Evidence, Request } from './types.ts';
 import { encodedTexts, NO_TEXTS } from './url/encoded-texts.ts';
@@ -29,6 +30,7 @@ export class Subject implements Request {
   #queryParameters: readonly Parameter[] | undefined;
   #listedParameters: readonly Parameter[] | undefined;
   #encodedTexts: readonly string[] | undefined;
+  #encodedLabels: readonly EncodedLabel[] | undefined;
   #plainPath: string | undefined;
   #decodedQuery: string | undefined;
   #mayLead: boolean | undefined;
@@ -48,6 +50,12 @@ export class Subject implements Request {
     return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);
   }
 
+  /** The labels of the host that are in another script. */
+  get encodedLabels(): readonly EncodedLabel[] {
+    this.#encodedLabels ??= encodedLabels(this.host);
+    return this.#encodedLabels;
+  }
+
   /** The segments of the decoded path. Valid until the token index parses another path. */
   get segments(): PathSegments {
     return this.#tokens.segments(this.url.decodedPath);
@@ -61,14 +69,16 @@ export class Subject implements Request {
 
   /** The parameters of the query. */
   get queryParameters(): readonly Parameter[] {
+    if (this.url.query === '') return NO_PARAMETERS;
     this.#queryParameters ??= parametersOf(this.url.query, this.#tokens);
     return this.#queryParameters;
   }
 
   /** The parameters of a query inside the path (`/a%3Fpage=login`), then those of the query. */
   get parameters(): readonly Parameter[] {
+    if (this.url.queryMark < 0) return this.queryParameters;
     if (this.#parameters === undefined) {
-      const inPath = this.url.queryMark < 0 ? NO_PARAMETERS : parametersOf(queryInPath(this.url), this.#tokens);
+      const inPath = parametersOf(queryInPath(this.url), this.#tokens);
       this.#parameters = inPath.length === 0 ? this.queryParameters : [...inPath, ...this.queryParameters];
     }
     return this.#parameters;
@@ -77,8 +87,8 @@ export class Subject implements Request {
   /** The {@link parameters} whose names are in a token list. */
   get listedParameters(): readonly Parameter[] {
     const { parameters } = this;
-    this.#listedParameters ??=
-      parameters.length === 0 ? NO_PARAMETERS : parameters.filter(({ lists }) => lists.length > 0);
+    if (parameters.length === 0) return NO_PARAMETERS;
+    this.#listedParameters ??= parameters.filter(({ lists }) => lists.length > 0);
     return this.#listedParameters;
   }
 

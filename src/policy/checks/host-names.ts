@@ -6,19 +6,28 @@ import { type HostAddress, readAddress } from '../ip-ranges.ts';
 const OUTSIDE_IDN = /[^\p{L}\p{M}\p{Nd}_\u002d\u00b7\u0375\u05f3\u05f4\u30fb\u30fc]/u;
 const JOINERS = /\u200c|\u200d/g;
 
-/** Whether a label starts with `xn--` and fails to decode, does not encode back to itself, or contains a character that IDNs do not allow. */
-export function isInvalidIdn(host: string): boolean {
-  if (!host.includes('xn--')) return false;
-  return host.split('.').some((label) => {
-    if (!label.startsWith('xn--')) return false;
-    const text = domainToUnicode(label);
-    return (
+/** A label of an internationalized name that starts with `xn--`. */
+export interface EncodedLabel {
+  readonly label: string;
+  /** The label in Unicode; empty if it is not valid. */
+  readonly text: string;
+}
+
+/** Returns the labels of a host that start with `xn--`. */
+export function encodedLabels(host: string): readonly EncodedLabel[] {
+  const labels = host.split('.').filter((label) => label.startsWith('xn--'));
+  return labels.map((label) => ({ label, text: domainToUnicode(label) }));
+}
+
+/** Whether a label fails to decode, does not encode back to itself, or contains a character that IDNs do not allow. */
+export function isInvalidIdn(labels: readonly EncodedLabel[]): boolean {
+  return labels.some(
+    ({ label, text }) =>
       text === '' ||
       text.startsWith('xn--') ||
       domainToASCII(text) !== label ||
-      OUTSIDE_IDN.test(text.replace(JOINERS, ''))
-    );
-  });
+      OUTSIDE_IDN.test(text.replace(JOINERS, '')),
+  );
 }
 
 /** Four numbers separated by dots or hyphens, not adjacent to other letters or digits. Matches overlap: five numbers contain two addresses. */

@@ -1,9 +1,9 @@
 /** Detects internationalized names that look like other names, using Unicode's data of confusable characters. */
-import { domainToUnicode } from 'node:url';
 import { BoundedCache } from '../../bounded-cache.ts';
 import { registrableDomain } from '../../domain/public-suffix.ts';
 import type { HostEntry, LookalikeData } from '../documents.ts';
 import { readPolicyHost } from '../url/host-map.ts';
+import type { EncodedLabel } from './host-names.ts';
 
 /** Scripts of names. All letters of other scripts count as one more script. */
 const SCRIPTS = (
@@ -54,13 +54,14 @@ export class LookalikeNames {
     }
   }
 
-  /** Whether a label of a host mixes scripts, looks like an imitated name, contains a letter that imitates another, or looks Latin but is not. */
-  isLookalike(host: string): boolean {
-    if (!host.includes('xn--')) return false;
+  /**
+   * Whether a label of a host mixes scripts, looks like an imitated name, contains a letter that imitates another, or looks Latin but is not.
+   * @param labels the labels that are in another script
+   */
+  isLookalike(host: string, labels: readonly EncodedLabel[]): boolean {
+    if (labels.length === 0) return false;
     const isTopLatin = !host.startsWith('xn--', host.lastIndexOf('.') + 1) && !OTHER_SCRIPT_DOMAINS.test(host);
-    return host
-      .split('.')
-      .some((label) => label.startsWith('xn--') && this.#isImitation(domainToUnicode(label), isTopLatin, host));
+    return labels.some(({ text }) => this.#isImitation(text, isTopLatin, host));
   }
 
   #isImitation(text: string, isTopLatin: boolean, host: string): boolean {

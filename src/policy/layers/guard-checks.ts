@@ -76,7 +76,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const internal = suffixMap(rule.inside_suffixes, filter);
     const lastLabels = new Set((rule.suffixes ?? []).map(lastLabelOf));
     const internalLabels = new Set((rule.inside_suffixes ?? []).map(lastLabelOf));
-    const kindOf = memoByLastLabel((label) => {
+    const kindOf = memoByLastLabel(filter, (label) => {
       const isListed = !internalLabels.has(label) && hasKnownSuffix(`a.${label}`);
       return (lastLabels.has(label) ? LABEL.suffix : 0) | (isListed ? LABEL.listed : 0);
     });
@@ -106,10 +106,10 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const allowed = new Set<string | number>(rule.allowed ?? []);
     return ({ url }) => !allowed.has(url.port);
   },
-  idn_invalid: () => (request) => isInvalidIdn(request.host),
+  idn_invalid: () => (subject) => isInvalidIdn(subject.encodedLabels),
   idn_confusable: (rule, { lookalikes, hosts }) => {
     const names = new LookalikeNames(lookalikes, hosts, rule.groups ?? []);
-    return ({ host }) => names.isLookalike(host);
+    return ({ host, encodedLabels }) => names.isLookalike(host, encodedLabels);
   },
   dns_tunnel: (rule) => {
     const limits = {
@@ -124,7 +124,7 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
     const scanner = new SecretScanner(rule.tokens ?? [], rule.forms ?? []);
     const names = context.tokens.ordinal(rule.names ?? '');
     return (subject) => {
-      const { plainPath, encodedTexts } = subject;
+      const { plainPath, encodedTexts, listedParameters } = subject;
       const { decodedPath, query, isPlain } = subject.url;
       if (scanner.isInPath(decodedPath, subject.segments)) return true;
       if (plainPath !== decodedPath && scanner.isIn(plainPath)) return true;
@@ -133,7 +133,8 @@ export const GUARD_CHECKS: Readonly<Record<string, Factory>> = {
         const plain = isPlain ? text : plainText(text);
         if (scanner.isIn(text) || (plain !== text && scanner.isIn(plain))) return true;
       }
-      return encodedTexts.some((text) => scanner.isIn(text)) || hasValueOf(subject.listedParameters, names);
+      if (encodedTexts.length > 0 && encodedTexts.some((text) => scanner.isIn(text))) return true;
+      return listedParameters.length > 0 && hasValueOf(listedParameters, names);
     };
   },
   nested_internal: (rule, context) => {
@@ -179,15 +180,15 @@ const LAST_LABELS_MAX = 4096;
 const LABEL = { suffix: 1, listed: 2 } as const;
 
 /** Caches a function of a host's last label. The returned function returns undefined for a host of a single label. */
-function memoByLastLabel(compute: (label: string) => number): (host: string) => number | undefined {
+function memoByLastLabel(hosts: HostFilter, compute: (label: string) => number): (host: string) => number | undefined {
   const cache = new BoundedCache<number | string, number>(LAST_LABELS_MAX);
   return (host) => {
-    let dot = host.length - 1;
-    while (dot >= 0 && host.charCodeAt(dot) !== 0x2e) dot--;
-    if (dot < 0) return undefined;
-    const number = packText(host, dot + 1, host.length);
+    const { starts, count } = hosts.read(host);
+    if (count < 2) return undefined;
+    const start = starts[0]!;
+    const number = packText(host, start, host.length);
     // A number as key avoids a copy of the label. Hosts are in lower case.
-    const key = number < 0 ? host.slice(dot + 1) : number;
-    return cache.get(key) ?? cache.keep(key, compute(host.slice(dot + 1)));
+    const key = number < 0 ? host.slice(start) : number;
+    return cache.get(key) ?? cache.keep(key, compute(host.slice(start)));
   };
 }

@@ -63,6 +63,8 @@ export class ConditionTable {
   readonly extension: Table<FileCondition> = [];
   /** For each token list: 1 if a condition uses it for segments of a path. */
   readonly inPath: Uint8Array;
+  /** For each token list: 1 if a condition uses it for a segment and needs no other word of the path or the host. */
+  readonly inPathAlone: Uint8Array;
   /** For each token list: 1 if a condition uses it for names of parameters. */
   readonly inQuery: Uint8Array;
   /** The same for the host's first label. */
@@ -77,6 +79,7 @@ export class ConditionTable {
     this.#tokens = tokens;
     const size = tokens.names.length;
     this.inPath = new Uint8Array(size);
+    this.inPathAlone = new Uint8Array(size);
     this.inQuery = new Uint8Array(size);
     this.inHost = new Uint8Array(size);
     this.inFile = new Uint8Array(size);
@@ -99,6 +102,7 @@ export class ConditionTable {
       push(this.segment, segment, { rule, table, mask: contexts << shift, also, alsoMask, hostLabel, parameter: name });
       this.inPath[segment] = 1;
       if (also >= 0) this.inPath[also] = 1;
+      else if (hostLabel < 0) this.inPathAlone[segment] = 1;
     } else {
       push(this.host, hostLabel, { rule, contexts, isRoot: condition.root === true });
       if (hostLabel >= 0) this.inHost[hostLabel] = 1;

@@ -9,7 +9,7 @@ import type { HostFilter, HostMap } from '../url/host-map.ts';
 import { afterLanguage } from '../url/languages.ts';
 import { hasValueOf, isDate, isPath, listsOfValue, type Parameter } from '../url/parameters.ts';
 import { readingsOf } from '../url/path-readings.ts';
-import type { PathSegments } from '../url/path-segments.ts';
+import { type PathSegments, SEGMENT_HAS } from '../url/path-segments.ts';
 import { lastLetterEnd, lastNamed, nameStop } from '../url/segments.ts';
 import { compilePlaces, type HostPlaces } from '../words/path-contents.ts';
 import { isAnyIn } from '../words/token-table.ts';
@@ -95,7 +95,7 @@ export class PatternLayer {
     this.#places = compilePlaces(document.places, filter);
     const ordinals = Object.entries(SPECIAL_LISTS).map(([name, list]) => [name, tokens.ordinal(list)]);
     this.#lists = Object.fromEntries(ordinals) as Record<keyof typeof SPECIAL_LISTS, number>;
-    this.#words = new Words(tokens, this.#table.inPath, this.#lists.open, filter);
+    this.#words = new Words(tokens, this.#table, this.#lists.open, filter);
     this.#parameterLists = this.#table.inQuery.slice();
     this.#parameterLists[this.#lists.path] = 1;
   }
@@ -159,15 +159,16 @@ export class PatternLayer {
     // The context depends on all segments of the path. Compute it only if a condition uses a word of the host.
     const needsContext = isAnyIn(words.hostLists, this.#table.inHost);
     const segments = this.#tokens.segments(url.decodedPath);
-    this.#isPathRead = needsContext || !words.hasNoWords(url.decodedPath, segments) || this.#hasFileWords(segments);
-    if (this.#isPathRead) {
+    const hasFile = this.#hasFileWords(segments);
+    this.#isPathRead = needsContext || hasFile || !words.hasTooFewWords(segments);
+    if (needsContext || hasFile) {
       let context: number = CONTEXT.source;
       words.readPath(url.decodedPath, this.#places.find(host), (read) => {
         this.#readFile(read);
         if (needsContext) context = Math.min(context, words.context);
       });
       if (needsContext) this.#hitHost(url, context);
-    }
+    } else if (this.#isPathRead) words.readPath(url.decodedPath, this.#places.find(host));
     if (url.fragment !== '') this.#readRoute(subject);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
@@ -261,11 +262,11 @@ export class PatternLayer {
     }
   }
 
-  /** Whether a condition uses the name or the extension of the last segment as a file, or may use those that follow a `;` in it. */
+  /** Whether a condition uses the name or the extension of the last segment as a file. True if that needs a closer look. */
   #hasFileWords(segments: PathSegments): boolean {
-    const { path, whole, allCount, starts, ends, dots } = segments;
+    const { path, allCount, starts, ends, dots, signs, isCut } = segments;
+    if (isCut || (signs & SEGMENT_HAS.odd) !== 0) return true;
     if (allCount === 0) return false;
-    if (segments.isCut && whole.includes(';')) return true;
     const last = allCount - 1;
     const dot = dots[last]!;
     if (dot < 0) return false;

@@ -99,7 +99,7 @@ export class ProgramNames {
     // The name of a program has no characters that may end a name.
     if (!isSingle && /[?#&!]/.test(text)) return undefined;
     const name = isSingle ? text : text.replace(/[^a-z]+/g, '');
-    if (name === '') return undefined;
+    if (name === '' || (!isProgram && !isSingle && name.length <= CORE_MIN_LENGTH)) return undefined;
     const parts: number[] = [];
     this.#addVerb(name, isProgram || isSingle, parts);
     if (isProgram) {

@@ -56,6 +56,13 @@ const UNKNOWN = -1;
 /** At most this many segments before a key are examined: those that name the key or its owner, and the one before them. */
 const LOOKBACK_MAX = 5;
 
+/** The token lists that conditions use for segments of a path. Each has a 1 for every such list. */
+export interface PathConditions {
+  readonly inPath: Uint8Array;
+  /** Those of conditions that ask for no other word of the path or the host. */
+  readonly inPathAlone: Uint8Array;
+}
+
 /** The words of one URL. A layer fills it, and clears it before the next URL. */
 export class Words {
   readonly met: MetWords;
@@ -70,6 +77,10 @@ export class Words {
   readonly #tokens: TokenIndex;
   /** For each token list, 1 if a condition asks for it in a path, or if it is the list of pages for everybody. */
   readonly #wanted: Uint8Array;
+  /** For each token list, 1 if a condition asks for it in a path. */
+  readonly #acts: Uint8Array;
+  /** The same if a condition asks for no other word. */
+  readonly #actsAlone: Uint8Array;
   readonly #placeWords: PlaceWords;
   readonly #hostLabels: HostLabels;
   readonly #outline: PathOutline;
@@ -97,13 +108,16 @@ export class Words {
   #firstStart = UNKNOWN;
 
   /**
-   * @param acts for each token list, 1 if a condition asks for it in a path
+   * @param conditions the token lists that conditions use in paths
    * @param openPages the list of pages for everybody, which is recorded as well
    * @param hosts reads the hosts
    * @throws PagegateError policy_invalid, if a list is missing
    */
-  constructor(tokens: TokenIndex, acts: Uint8Array, openPages: number, hosts: HostFilter) {
+  constructor(tokens: TokenIndex, conditions: PathConditions, openPages: number, hosts: HostFilter) {
+    const { inPath: acts, inPathAlone } = conditions;
     this.#tokens = tokens;
+    this.#acts = acts;
+    this.#actsAlone = inPathAlone;
     this.#wanted = acts.slice();
     this.#wanted[openPages] = 1;
     this.met = new MetWords(tokens, this.#wanted);
@@ -160,24 +174,28 @@ export class Words {
   }
 
   /**
-   * Whether a path, given with its segments, has no word that is recorded, so that reading it would only show which context it announces.
-   * False if it has several readings.
+   * Whether a path with a single reading has too few words for any condition, so that reading it would only show which context it
+   * announces. A condition that asks for two words needs two segments, or a label of the host.
    */
-  hasNoWords(path: string, segments: PathSegments): boolean {
-    if (readingsOf(path, segments) !== undefined) return false;
+  hasTooFewWords(segments: PathSegments): boolean {
     const { count, allCount, lists } = segments;
-    for (let at = 0; at < allCount; at++) if (isAnyIn(lists[at]!, this.#wanted)) return false;
+    let left = this.hostLists.length === 0 ? 1 : 0;
+    for (let at = 0; at < allCount; at++) {
+      const word = lists[at]!;
+      if (word.length > 0 && isAnyIn(word, this.#acts) && (left-- === 0 || isAnyIn(word, this.#actsAlone)))
+        return false;
+    }
     for (let at = Math.max(0, count - 1); at < allCount; at++) if (this.#hasInnerWords(segments, at)) return false;
     return true;
   }
 
-  /** Whether there are words that are recorded inside the name of the segment at index `at`, as the last one of the path. */
+  /** Whether there are words of conditions inside the name of the segment at index `at`, as the last one of the path. */
   #hasInnerWords(segments: PathSegments, at: number): boolean {
     if (this.#isKnownName(segments, at)) return false;
     const stop = innerStop(segments, at);
     const name = this.#programs.read(segments.path, segments.starts[at]!, stop, segments.ends[at]!);
-    if (name !== undefined && (isAnyIn(name.lists, this.#wanted) || isAnyIn(name.parts, this.#wanted))) return true;
-    return isAnyIn(this.#listsBesideOwnName(segments, at, stop), this.#wanted);
+    if (name !== undefined && (isAnyIn(name.lists, this.#acts) || isAnyIn(name.parts, this.#acts))) return true;
+    return isAnyIn(this.#listsBesideOwnName(segments, at, stop), this.#acts);
   }
 
   /**
@@ -298,9 +316,12 @@ export class Words {
     if (isTitle) return CONTEXT.title;
     if (this.#isTopic) return CONTEXT.topic;
     if (!isWanted) return this.#level;
-    if ((isBeforeMore && start < this.#outline.textStart) || start > this.#outline.dictionaryEnd) return CONTEXT.topic;
+    if (isBeforeMore && start < this.#outline.textStart) return CONTEXT.topic;
+    // Nothing comes before the first segment.
+    const isBelow = position !== 0;
+    if (isBelow && start > this.#outline.dictionaryEnd) return CONTEXT.topic;
     if (this.#level >= CONTEXT.documentation) return this.#level;
-    const isBelowPlace = start > this.#outline.placeEnd;
+    const isBelowPlace = isBelow && start > this.#outline.placeEnd;
     const level = Math.max(this.#level, isBelowPlace ? CONTEXT.reading : CONTEXT.none);
     if (!isBeforeMore || level >= CONTEXT.documentation || start >= this.#outline.documentationStart) return level;
     return level === CONTEXT.none ? CONTEXT.reading : CONTEXT.documentation;
