@@ -52,7 +52,7 @@ export interface FileCondition {
 }
 
 /** Conditions by the ordinal of a token list. */
-type Table<T> = (readonly T[] | undefined)[];
+export type Table<T> = (readonly T[] | undefined)[];
 
 /** Conditions of all rules, each table indexed by the ordinal of a token list. A word of the URL leads to the conditions on it. */
 export class ConditionTable {

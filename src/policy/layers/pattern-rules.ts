@@ -23,6 +23,7 @@ import {
   type FileCondition,
   type ParameterCondition,
   type SegmentCondition,
+  type Table,
 } from './pattern-conditions.ts';
 
 interface PatternRule {
@@ -374,10 +375,17 @@ export class PatternLayer {
       this.#hitParameter(anyValue, value, context);
       if (byValue === undefined) continue;
       words ??= listsOfValue(value, this.#tokens, lists.includes(this.#lists.programId));
-      for (const word of words) this.#hitParameter(byValue[word], value, context);
-      if (list !== this.#lists.act) continue;
-      for (const word of this.#words.listsOfAct(value)) this.#hitParameter(byValue[word], value, context);
+      this.#hitWords(byValue, words, value, context);
+      const act = list === this.#lists.act ? this.#words.readAct(value) : undefined;
+      if (act === undefined) continue;
+      this.#hitWords(byValue, act.lists, value, context);
+      this.#hitWords(byValue, act.parts, value, context);
     }
+  }
+
+  /** Marks the rules whose conditions on a word of a parameter's value hold, for words that are in these lists. */
+  #hitWords(byValue: Table<ParameterCondition>, lists: readonly number[], value: string, context: number): void {
+    for (let at = 0; at < lists.length; at++) this.#hitParameter(byValue[lists[at]!], value, context);
   }
 
   #hitParameter(conditions: readonly ParameterCondition[] | undefined, value: string, context: number): void {

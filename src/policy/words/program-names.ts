@@ -2,9 +2,8 @@
  * Names of programs in a path: `UserLogonView`, `Cart-Show`, `kohls_login.jsp`, `deleteItem.do`. Case is ignored, as on many servers. So
  * words that are written together are recognized by how the name begins and ends.
  */
-import { ExtensionSet } from '../url/characters.ts';
+import { ALPHANUMERIC, ExtensionSet, runEnd, tableOf } from '../url/characters.ts';
 import { lastLetterEnd, nameStop, staticDot } from '../url/segments.ts';
-import { NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
 
 /** Extensions of programs that a server runs, as opposed to written pages. */
@@ -26,7 +25,7 @@ const LISTS = {
   tail: 'program_tail',
 } as const;
 
-const ACT_NAME = /^[a-z0-9_-]+/i;
+const IN_ACT_NAME = tableOf(`${ALPHANUMERIC}_-`);
 const NAME_MAX_LENGTH = 64;
 /** A name without a program's extension has at most this many words; prose has more. A single letter is not a word. */
 const NON_PROGRAM_WORDS_MAX = 2;
@@ -60,6 +59,7 @@ export class ProgramNames {
   readonly #tails: ReadonlyMap<number, readonly string[]>;
   readonly #edges: Edges;
   readonly #tailEdges: Edges;
+  readonly #verbEdges: Edges;
 
   /** @throws PagegateError policy_invalid, if a list is missing */
   constructor(tokens: TokenIndex) {
@@ -77,6 +77,7 @@ export class ProgramNames {
       [...this.#verbs.values(), ...this.#prefixes.values()].flat(),
       [...this.#suffixes.values()].flat(),
     );
+    this.#verbEdges = new Edges(verbs, verbs);
     this.#tailEdges = new Edges([], [...this.#tails.values(), ...this.#lastVerbs.values()].flat());
   }
 
@@ -111,11 +112,10 @@ export class ProgramNames {
     return { lists: this.#listsOfCores(name), parts };
   }
 
-  /** Returns the token lists of a value that names an act, read as the name of a program: `deleteItem`. Whatever follows the name is ignored. */
-  listsOfAct(value: string): readonly number[] {
-    const text = ACT_NAME.exec(value)?.[0] ?? '';
-    const name = this.read(text, 0, text.length, text.length, true);
-    return name === undefined ? NO_LISTS : [...name.lists, ...name.parts];
+  /** Reads a value that names an act as the name of a program: `deleteItem`. Whatever follows the name is ignored. */
+  readAct(value: string): ProgramName | undefined {
+    const text = value.slice(0, runEnd(value, IN_ACT_NAME, 0));
+    return this.read(text, 0, text.length, text.length, true);
   }
 
   /** Whether a name without a program's extension may have words of the lists. Checked before the name is copied. */
@@ -128,6 +128,7 @@ export class ProgramNames {
   /** Returns the lists of what is left of a name after stripping words without a meaning of their own, in every combination. */
   #listsOfCores(name: string): number[] {
     const lists: number[] = [];
+    if (!this.#edges.mayMatch(name, 0, name.length)) return lists;
     const cores = [name];
     for (let at = 0; at < cores.length && cores.length < CORES_MAX; at++) {
       const core = cores[at]!;
@@ -146,6 +147,7 @@ export class ProgramNames {
    */
   #addVerb(name: string, mayEnd: boolean, to: number[]): void {
     const { length } = name;
+    if (!this.#verbEdges.mayMatch(name, 0, length)) return;
     const isObject = (start: number, end: number): boolean =>
       end - start >= CORE_MIN_LENGTH && this.#tokens.find(name, start, end).includes(this.#object);
     const isCommand =

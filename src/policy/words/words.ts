@@ -24,7 +24,7 @@ import { MetWords } from './met-words.ts';
 import { forumContext, type HostPlaces, writeContexts } from './path-contents.ts';
 import { PathOutline } from './path-outline.ts';
 import { MEANING, PlaceWords } from './place-words.ts';
-import { ProgramNames } from './program-names.ts';
+import { type ProgramName, ProgramNames } from './program-names.ts';
 import { withoutSiteName } from './site-name.ts';
 import { isAnyIn, NO_LISTS } from './token-table.ts';
 import type { TokenIndex } from './tokens.ts';
@@ -150,9 +150,9 @@ export class Words {
     this.hostLists = NO_LISTS;
   }
 
-  /** Returns the token lists of a parameter's value that names an act. The value is split like the name of a program. */
-  listsOfAct(value: string): readonly number[] {
-    return this.#programs.listsOfAct(value);
+  /** Takes the value of a parameter that names an act apart, like the name of a program. */
+  readAct(value: string): ProgramName | undefined {
+    return this.#programs.readAct(value);
   }
 
   readHost(host: string): void {
