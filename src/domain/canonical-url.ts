@@ -79,6 +79,7 @@ export function parseUrl(value: string): CanonicalUrl | undefined {
 /** Returns the offset after `https://` or `http://` at the start of a value; 0 if it begins with neither. */
 export function webHostStart(value: string): number {
   // The look at one character spares most values the comparisons, which take longer.
+  if (value.length < SECURE.length) return 0;
   if (value.charCodeAt(SECURE.length - 1) === SLASH && value.startsWith(SECURE)) return SECURE.length;
   return value.charCodeAt(PLAINTEXT.length - 1) === SLASH && value.startsWith(PLAINTEXT) ? PLAINTEXT.length : 0;
 }
@@ -210,6 +211,7 @@ function hasTooManyDots(host: string): boolean {
 }
 
 function hostKindOf(host: string): HostKind {
+  if (host === '') return 'domain';
   const first = host.charCodeAt(0);
   if (first === OPENING_BRACKET) return 'ipv6';
   return first <= NINE && /^[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+$/.test(host) ? 'ipv4' : 'domain';
@@ -233,7 +235,7 @@ function rawAuthority(text: string): string {
 
 function authorityStart(text: string): number {
   let start = text.indexOf(':') + 1;
-  while (text.charCodeAt(start) === SLASH || text.charCodeAt(start) === BACKSLASH) start++;
+  while (start < text.length && (text.charCodeAt(start) === SLASH || text.charCodeAt(start) === BACKSLASH)) start++;
   return start;
 }
 

@@ -128,7 +128,7 @@ const WWW = 'www.';
 /** Removes leading `www.` labels from a canonical name. `www.com` and `www.co.uk` stay as they are. */
 export function withoutWww(name: string): string {
   let key = name;
-  while (key.charCodeAt(WWW.length - 1) === DOT && key.startsWith(WWW)) {
+  while (key.length > WWW.length && key.charCodeAt(WWW.length - 1) === DOT && key.startsWith(WWW)) {
     const rest = key.slice(WWW.length);
     if (!rest.includes('.') || isPublicSuffix(rest, { private: false })) break;
     key = rest;

@@ -45,6 +45,12 @@ export class Subject implements Request {
     this.#tokens = tokens;
   }
 
+  /** Whether the URL has anything after its host but the slash of the root. */
+  get isBeyondHost(): boolean {
+    const { decodedPath, query, fragment } = this.url;
+    return decodedPath.length > 1 || query !== '' || fragment !== '';
+  }
+
   /** The IP address of the host; undefined for a domain. */
   get address(): HostAddress | undefined {
     return this.url.hostKind === 'domain' ? undefined : readAddress(this.url.host);

@@ -125,7 +125,7 @@ function asRead(value: string): string {
 }
 
 function startsLikeHost(value: string): boolean {
-  return isSlash(value.charCodeAt(0)) && isSlash(value.charCodeAt(1));
+  return value.length > 1 && isSlash(value.charCodeAt(0)) && isSlash(value.charCodeAt(1));
 }
 
 function isSlash(code: number): boolean {

@@ -185,6 +185,7 @@ export class SecretScanner {
  * loop is faster than `startsWith`.
  */
 function standsAt(prefix: string, text: string, start: number): boolean {
+  if (start + prefix.length > text.length) return false;
   for (let at = 1; at < prefix.length; at++) if (text.charCodeAt(start + at) !== prefix.charCodeAt(at)) return false;
   return true;
 }

@@ -1,5 +1,4 @@
 /** Traits of a request that decide which guard rules can match it. Most requests have few traits, so most rules are skipped. */
-import type { CanonicalUrl } from '../../domain/canonical-url.ts';
 import type { RuleEntry } from '../documents.ts';
 import type { Subject } from '../subject.ts';
 
@@ -19,7 +18,7 @@ const TRAIT = {
   hostDigit: 256,
   /** A host longer than {@link USUAL_HOST_LENGTH}. */
   hostLength: 512,
-  /** Anything after the host but the slash of the root. */
+  /** See {@link Subject.isBeyondHost}. */
   beyondHost: 1024,
 } as const;
 
@@ -68,9 +67,9 @@ function isLongTunnel({ min_run: run = 0, max_subdomain_length: length = 0 }: Ru
  * Returns the traits of a request as a bit mask. A plain URL has no trait of an unusual spelling.
  * @param hasHostDigit whether there is a digit in the host
  */
-export function traitsOf({ url, method, host }: Subject, hasHostDigit: boolean): number {
+export function traitsOf({ url, method, host, isBeyondHost }: Subject, hasHostDigit: boolean): number {
   let traits: number = hasHostDigit ? TRAIT.always | TRAIT.hostDigit : TRAIT.always;
-  if (isBeyondHost(url)) traits |= TRAIT.beyondHost;
+  if (isBeyondHost) traits |= TRAIT.beyondHost;
   if (host.length > USUAL_HOST_LENGTH) traits |= TRAIT.hostLength;
   if (url.query !== '' || url.queryMark >= 0) traits |= TRAIT.query;
   if (url.href.length > USUAL_LENGTH) traits |= TRAIT.length;
@@ -80,9 +79,4 @@ export function traitsOf({ url, method, host }: Subject, hasHostDigit: boolean):
   if (url.hostKind !== 'domain') traits |= TRAIT.address;
   if (url.host.includes('xn--')) traits |= TRAIT.international;
   return url.spelling !== 0 || url.hasUserinfo ? traits | TRAIT.spelling : traits;
-}
-
-/** Whether a URL has anything after its host but the slash of the root. */
-function isBeyondHost({ decodedPath, query, fragment }: CanonicalUrl): boolean {
-  return decodedPath.length > 1 || query !== '' || fragment !== '';
 }

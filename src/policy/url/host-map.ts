@@ -10,7 +10,8 @@ import { isDigit } from './characters.ts';
  */
 export function comparableHost(host: string): string {
   let bare = host;
-  while (bare.charCodeAt(3) === DOT && bare.startsWith('www.') && bare.includes('.', 4)) bare = bare.slice(4);
+  while (bare.length > 4 && bare.charCodeAt(3) === DOT && bare.startsWith('www.') && bare.includes('.', 4))
+    bare = bare.slice(4);
   return bare;
 }
 

@@ -25,7 +25,7 @@ export function afterLanguage(path: string): number {
 
 function afterSlashes(path: string, start: number): number {
   let at = start;
-  while (path.charCodeAt(at) === SLASH) at++;
+  while (at < path.length && path.charCodeAt(at) === SLASH) at++;
   return at;
 }
 
@@ -35,6 +35,7 @@ function afterSlashes(path: string, start: number): number {
  */
 function codeEnd(path: string, start: number): number {
   if (!areLetters(path, start, start + 2)) return -1;
+  if (start + 2 === path.length) return path.length;
   const sign = path.charCodeAt(start + 2);
   if (sign !== HYPHEN && sign !== UNDERSCORE) return isEnd(path, start + 2) ? start + 2 : -1;
   for (const length of [2, 4])
@@ -43,8 +44,9 @@ function codeEnd(path: string, start: number): number {
 }
 
 function isEnd(path: string, at: number): boolean {
+  if (at >= path.length) return true;
   const code = path.charCodeAt(at);
-  return at >= path.length || code === SLASH || code === SEMICOLON;
+  return code === SLASH || code === SEMICOLON;
 }
 
 function areLetters(path: string, start: number, end: number): boolean {

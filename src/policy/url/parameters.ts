@@ -53,7 +53,7 @@ export class Parameter {
 
   /** Whether the name begins with a slash. Some programs put the path of a page there: `index.php?/user/login`. */
   get beginsWithSlash(): boolean {
-    return this.#text.charCodeAt(this.#start) === SLASH;
+    return this.#end > this.#start && this.#text.charCodeAt(this.#start) === SLASH;
   }
 
   get hasValue(): boolean {
@@ -146,7 +146,7 @@ function listsOfName(text: string, start: number, end: number, tokens: TokenInde
   while (last < end && text.charCodeAt(last) !== AMPERSAND) last++;
   for (;;) {
     const lists = tokens.find(text, first, last);
-    if (lists.length > 0 || text.charCodeAt(last - 1) !== CLOSING_BRACKET) return lists;
+    if (lists.length > 0 || last === 0 || text.charCodeAt(last - 1) !== CLOSING_BRACKET) return lists;
     const opening = text.lastIndexOf('[', last - 2);
     if (opening <= first) return lists;
     if (!areDigits(text, opening + 1, last - 1)) return tokens.find(text, opening + 1, last - 1);

@@ -133,8 +133,9 @@ const INDEX_NAMES = ['index', 'default', 'amp'] as const;
 /** Returns a folded path without an index file at its end: `/a` for `/a/index.php`. */
 export function foldIndex(path: string): string {
   const start = path.lastIndexOf('/') + 1;
-  const name = path.charCodeAt(start) > 0x69 ? undefined : INDEX_NAMES.find((one) => path.startsWith(one, start));
-  if (start === 0 || name === undefined) return path;
+  if (start === 0 || start === path.length || path.charCodeAt(start) > 0x69) return path;
+  const name = INDEX_NAMES.find((one) => path.startsWith(one, start));
+  if (name === undefined) return path;
   const stop = nameEnd(path, start, path.length);
   if (stop !== start + name.length || (name === 'default' && stop === path.length)) return path;
   return name === 'amp' && stop < path.length ? path : path.slice(0, start - 1);

@@ -109,7 +109,7 @@ export function beginsQuery(text: string, at: number, end: number): boolean {
   const code = text.charCodeAt(at);
   if (code === 0x3f || code === 0x23) return true;
   if (code !== 0x26) return false;
-  if (text.charCodeAt(at + 1) === 0x26) return true;
+  if (at + 1 < text.length && text.charCodeAt(at + 1) === 0x26) return true;
   // Two words with `&` between them are not parameters.
   for (let next = at + 1; next < end; next++) {
     const sign = text.charCodeAt(next);

@@ -88,7 +88,7 @@ export class ProgramNames {
   read(path: string, start: number, stop: number, end: number, isAct = false): ProgramName | undefined {
     if (stop - start > NAME_MAX_LENGTH || staticDot(path, start, stop) >= 0) return undefined;
     let isProgram = isAct;
-    if (path.charCodeAt(stop) === 0x2e) {
+    if (stop < path.length && path.charCodeAt(stop) === 0x2e) {
       const extension = lastLetterEnd(path, stop + 1, nameStop(path, stop + 1, end));
       isProgram = PROGRAM_EXTENSIONS.has(path, stop + 1, extension);
       const isPage = PAGE_EXTENSIONS.has(path, stop + 1, extension);

@@ -440,7 +440,8 @@ export class Words {
 /** Returns where the name of a segment ends that is taken apart: without trailing punctuation, unless an extension follows. */
 function innerStop({ path, starts, stops }: PathSegments, at: number): number {
   const stop = stops[at]!;
-  return path.charCodeAt(stop) === DOT ? stop : lastLetterEnd(path, starts[at]!, stop);
+  const hasExtension = stop < path.length && path.charCodeAt(stop) === DOT;
+  return hasExtension ? stop : lastLetterEnd(path, starts[at]!, stop);
 }
 
 /** Returns the token lists of a segment; a person's name has none. */
