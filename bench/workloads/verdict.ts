@@ -1,7 +1,9 @@
 /**
- * `npm run bench -- verdict`: parsing a value and judging it, compared with `new URL`, tldts and a naive list of regular expressions. The evidence
- * is a list in memory or, in a separate column, the records of an index as a server reads them.
+ * `npm run bench -- verdict [--beside CHECKOUT]`: parsing a value and judging it, compared with `new URL`, tldts and a naive list of regular
+ * expressions. The evidence is a list in memory or, in a separate column, the records of an index as a server reads them. With `--beside`,
+ * another checkout judges the same values in the same rounds.
  */
+import { pathToFileURL } from 'node:url';
 import { Bench } from 'tinybench';
 import { getDomain } from 'tldts';
 import { parseTarget, type Target } from '../../src/domain/target.ts';
@@ -167,16 +169,37 @@ function mixedValues(records: number): Readonly<Record<string, readonly string[]
   };
 }
 
+/** What judges a value in one checkout. */
+interface Engine {
+  readonly parseTarget: typeof parseTarget;
+  readonly evaluate: typeof evaluate;
+  readonly policy: Policy;
+}
+
+/** Loads the engine of another checkout. Its functions need the same signatures. */
+async function engineOf(checkout: string): Promise<Engine> {
+  const load = (file: string): Promise<unknown> => import(pathToFileURL(`${checkout}/src/${file}`).href);
+  const target = (await load('domain/target.ts')) as Pick<Engine, 'parseTarget'>;
+  const layers = (await load('policy/evaluate.ts')) as Pick<Engine, 'evaluate'>;
+  const { loadPolicy: loadOther } = (await load('policy/load.ts')) as { loadPolicy: typeof loadPolicy };
+  return { parseTarget: target.parseTarget, evaluate: layers.evaluate, policy: loadOther() };
+}
+
+/** Returns the timed function that parses and judges each value in turn. */
+function judge(engine: Engine, values: readonly string[], known: Evidence): Subject {
+  const { parseTarget, evaluate, policy } = engine;
+  return (turn) => {
+    const target = parseTarget(values[turn % values.length]!);
+    return 'problem' in target ? target : evaluate(policy, { url: target.url, method: 'GET' }, known);
+  };
+}
+
 async function run(options: BenchOptions): Promise<BenchReport> {
   const policy = loadPolicy();
   const naive = naivePolicy(policy);
   const served = await openServed(options, policy);
-  const judge =
-    (values: readonly string[], known: Evidence): Subject =>
-    (turn) => {
-      const target = parseTarget(values[turn % values.length]!);
-      return 'problem' in target ? target : evaluate(policy, { url: target.url, method: 'GET' }, known);
-    };
+  const engine: Engine = { parseTarget, evaluate, policy };
+  const other = options.beside === undefined ? undefined : await engineOf(options.beside);
   const rows = Object.entries({ ...VALUES, ...mixedValues(options.records) }).map(([kind, values]) => {
     options.log(kind);
     const each =
@@ -185,8 +208,11 @@ async function run(options: BenchOptions): Promise<BenchReport> {
         subject(values[turn % values.length]!);
     const subjects: Readonly<Record<string, Subject>> = {
       'read ns': each(parseTarget),
-      'verdict ns': judge(values, NO_PAGES),
-      'with 8 pages ns': judge(values, EIGHT_PAGES),
+      'verdict ns': judge(engine, values, NO_PAGES),
+      'with 8 pages ns': judge(engine, values, EIGHT_PAGES),
+      ...(other === undefined
+        ? {}
+        : { other: judge(other, values, NO_PAGES), 'other with 8 pages': judge(other, values, EIGHT_PAGES) }),
       // The naive list takes milliseconds per value, so it is only measured for kinds with few values.
       ...(kind in VALUES ? { 'naive list ns': each(naive) } : {}),
       'new URL ns': each((value) => new URL(value.includes('://') ? value : `https://${value}`).hostname),
@@ -195,6 +221,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
     };
     const rounds = Array.from({ length: ROUNDS }, () => round(subjects));
     const medianOf = (of: (times: Round) => number): number => Math.round(median(rounds.map(of)));
+    const ratioOf = (of: (times: Round) => number): number => Number(median(rounds.map(of)).toFixed(2));
     const columns = Object.keys(subjects).filter((name) => name.endsWith(' ns'));
     return {
       value: kind,
@@ -202,6 +229,12 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       'with 8 pages of an index ns': ON_HOSTS.has(kind)
         ? medianOf((times) => times['read ns']! + times['judged']! - times['found']!)
         : null,
+      ...(other === undefined
+        ? {}
+        : {
+            'verdict, ratio to the other': ratioOf((times) => times['verdict ns']! / times['other']!),
+            'with 8 pages, ratio': ratioOf((times) => times['with 8 pages ns']! / times['other with 8 pages']!),
+          }),
     };
   });
   served.close();
@@ -211,6 +244,7 @@ async function run(options: BenchOptions): Promise<BenchReport> {
       `Medians of ${ROUNDS} interleaved rounds of ${ROUND_MS} ms in one process, processor time; four values of each kind in turn, and ${MIXED.toLocaleString('en-US')} URLs of the HTTP bench, which all differ: the processor cannot learn their branches by heart.`,
       'read: value to key and canonical URL; verdict: that and all layers on a classified domain without pages; then with eight pages.',
       `with 8 pages of an index: the same on hosts of ${HOSTS.toLocaleString('en-US')} records that have eight pages, one after the other; the record is found before, and the pages are read from it. Its lookup and the head of its answer are not counted.`,
+      ...(other === undefined ? [] : [`ratio to the other: the checkout in ${options.beside} judges the same values.`]),
       'naive list: the same hosts, words and tokens as regular expressions over new URL, without page types, nested URLs or IDN checks.',
     ],
   };
