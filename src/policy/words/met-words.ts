@@ -45,20 +45,20 @@ export class MetWords {
     this.#segment++;
   }
 
-  /** Marks the lists of a word in the current segment. `bits` are its positions and contexts. */
-  mark(table: 0 | 1, lists: readonly number[], bits: number): void {
-    const masks = this.tables[table];
-    const otherMasks = this.tables[table === 0 ? 1 : 0];
+  /** Marks the lists of a word in the current segment. `first` and `second` are its positions and contexts, one for each table. */
+  mark(lists: readonly number[], first: number, second: number): void {
+    const [firstMasks, secondMasks] = this.tables;
     // Marks for the end of the path repeat a segment that was marked before.
-    const isSegment = table === 0 && (bits & ANYWHERE) !== 0;
+    const isSegment = (first & ANYWHERE) !== 0;
     for (let at = 0; at < lists.length; at++) {
       const list = lists[at]!;
       if (this.#wanted[list] === 0) continue;
-      if (masks[list] === 0 && otherMasks[list] === 0) {
+      if (firstMasks[list] === 0 && secondMasks[list] === 0) {
         this.touched[this.touchedCount++] = list;
         this.#metBy[list] = this.#segment;
       } else if (isSegment && this.#metBy[list] !== this.#segment) this.#isMetAgain[list] = 1;
-      masks[list]! |= bits;
+      firstMasks[list]! |= first;
+      secondMasks[list]! |= second;
     }
   }
 

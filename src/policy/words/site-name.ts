@@ -1,4 +1,5 @@
 /** Finds the name of a site, as its host has it, in the last segment of a path: `my-example-login`, `ExampleLogon`, `myexample` on `example.org`. */
+import type { HostFilter } from '../url/host-map.ts';
 
 /** Shorter names are parts of other words. */
 const SITE_MIN_LENGTH = 3;
@@ -10,11 +11,22 @@ const OWN_WORD_MAX_LENGTH = 7;
 /**
  * Returns the text from `first` to `stop` without the site's own name; undefined if the name is not there, or is all of the text. The name
  * may be at the end, at the beginning, or after a short word for “my”, which begins with an m in most languages.
+ * @param host empty if its name does not count
+ * @param hosts reads the host
  */
-export function withoutSiteName(path: string, first: number, stop: number, host: string): string | undefined {
-  if (stop - first > SEGMENT_MAX_LENGTH) return undefined;
-  const end = siteEnd(host);
-  const start = siteStart(host, end);
+export function withoutSiteName(
+  path: string,
+  first: number,
+  stop: number,
+  host: string,
+  hosts: HostFilter,
+): string | undefined {
+  if (stop - first > SEGMENT_MAX_LENGTH || host === '') return undefined;
+  const { starts, count } = hosts.read(host);
+  const site = siteIndex(starts, count);
+  if (site < 0) return undefined;
+  const start = starts[site]!;
+  const end = starts[site - 1]! - 1;
   const size = end - start;
   const last = stop - size;
   if (size < SITE_MIN_LENGTH || last <= first) return undefined;
@@ -29,20 +41,16 @@ export function withoutSiteName(path: string, first: number, stop: number, host:
 }
 
 /**
- * Returns the end offset of the label by which people know the site: the last one before the public suffix, which is recognized by the
- * length of its labels. 0 if there is none.
+ * Returns the index of the label by which people know the site, counted from the last one: the nearest to the end that is not part of the
+ * public suffix, which is recognized by the length of its labels. -1 if there is none.
+ * @param starts offsets of the labels, the last one first
  */
-function siteEnd(host: string): number {
-  for (let end = host.lastIndexOf('.'); end > 0; ) {
-    const start = siteStart(host, end);
-    if (end - start > SITE_MIN_LENGTH || start === 0) return end;
-    end = start - 1;
+function siteIndex(starts: readonly number[], count: number): number {
+  for (let at = 1; at < count; at++) {
+    const start = starts[at]!;
+    if (starts[at - 1]! - 1 - start > SITE_MIN_LENGTH || start === 0) return at;
   }
-  return 0;
-}
-
-function siteStart(host: string, end: number): number {
-  return host.lastIndexOf('.', end - 1) + 1;
+  return -1;
 }
 
 /** Whether the part of a host from `start` to `end` is in the path at offset `at`, in any case. */

@@ -68,8 +68,9 @@ export class Words {
   readonly met: MetWords;
   /** Token lists of the host's first label, if that label is below the registrable domain. */
   hostLists: readonly number[] = NO_LISTS;
-  /** The context of the last segment when it is read as a file. */
+  /** The context of the last segment when it is read as a file. Computed only if something is called after each reading. */
   fileContext: number = CONTEXT.none;
+  #needsFileContext = false;
   /** Start and end offset of the path's last segment, and its context. */
   #lastStart = 0;
   #lastEnd = 0;
@@ -82,6 +83,7 @@ export class Words {
   /** The same if a condition asks for no other word. */
   readonly #actsAlone: Uint8Array;
   readonly #placeWords: PlaceWords;
+  readonly #hosts: HostFilter;
   readonly #hostLabels: HostLabels;
   readonly #outline: PathOutline;
   readonly #dates = new DatedFolders();
@@ -116,6 +118,7 @@ export class Words {
   constructor(tokens: TokenIndex, conditions: PathConditions, openPages: number, hosts: HostFilter) {
     const { inPath: acts, inPathAlone } = conditions;
     this.#tokens = tokens;
+    this.#hosts = hosts;
     this.#acts = acts;
     this.#actsAlone = inPathAlone;
     this.#wanted = acts.slice();
@@ -205,6 +208,7 @@ export class Words {
    * @param afterReading called after each reading
    */
   readPath(path: string, places: HostPlaces | undefined, afterReading?: (segments: PathSegments) => void): void {
+    this.#needsFileContext = afterReading !== undefined;
     const segments = this.#tokens.segments(path);
     const readings = readingsOf(path, segments);
     if (readings === undefined) {
@@ -240,7 +244,7 @@ export class Words {
       this.met.beginSegment();
       this.#contexts[at] = context;
       this.fileContext = context;
-      this.#mark(segments, at, this.#isFirst(segments, at) ? ANY | FIRST | LAST : ANY | LAST);
+      this.#markSegment(segments, at, true, true);
       this.#readEnd(segments, at + 1);
     }
   }
@@ -279,14 +283,13 @@ export class Words {
     this.#contexts[at] = context;
     // The context of a file must not depend on whether its name is a word, because a licensee can add words.
     this.fileContext =
-      isWanted && at === count - 1
+      this.#needsFileContext && isWanted && at === count - 1
         ? Math.max(placeContext, this.#contextAt(start, at, isAfterOpener && canBeTitle, false, false))
         : context;
     if (lists.length === 0) return;
     // A program's name counts as the last segment: the server passes it the rest of the path (`/logout.php/x`).
     const isProgram = stop < end && at < count - 1 && PROGRAM.test(path.slice(stop, end));
-    const isLast = isProgram || at === count - 1;
-    this.#mark(segments, at, (this.#isFirst(segments, at) ? ANY | FIRST : ANY) | (isLast ? LAST : 0));
+    if (isWanted) this.#markSegment(segments, at, isProgram || at === count - 1, at === count - 1);
     // A freely chosen name announces nothing about what follows it.
     if (isFreeName || context >= CONTEXT.title) {
       // Except that the kind of a search may follow the word for it: `/search/label/x`, `/quotes/tag/x`.
@@ -355,12 +358,9 @@ export class Words {
     if (!this.#isKnownName(segments, last)) {
       const stop = innerStop(segments, last);
       this.#readProgram(segments, stop, last);
-      this.#markTakenApart(0, this.#listsBesideOwnName(segments, last, stop), ANY | LAST);
+      this.#markTakenApart(this.#listsBesideOwnName(segments, last, stop), ANY | LAST, 0);
     }
-    if (lists.length > 0) {
-      if (this.#isFirst(segments, last)) this.#mark(segments, last, ONLY, 1);
-      if (last > 0) this.#markAfterKey(segments, last);
-    }
+    if (last > 0 && lists.length > 0) this.#markAfterKey(segments, last);
     // Every key has a digit or an `@`.
     const mayBeKey = count > 1 && (bits[last]! & (SEGMENT_HAS.digit | SEGMENT_HAS.at)) !== 0;
     if (mayBeKey && isKey(path, this.#lastStart, this.#lastEnd)) this.#markBeforeKey(segments, last);
@@ -370,7 +370,7 @@ export class Words {
   #markAfterKey(segments: PathSegments, last: number): void {
     const { path, starts, ends, bits } = segments;
     const mayBeKey = (bits[last - 1]! & SEGMENT_HAS.digit) !== 0 && isAnyIn(listsAt(segments, last), this.#wanted);
-    if (mayBeKey && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!)) this.#mark(segments, last, AFTER_ID, 1);
+    if (mayBeKey && isNumberOrKey(path, starts[last - 1]!, ends[last - 1]!)) this.#mark(segments, last, 0, AFTER_ID);
   }
 
   /** Whether a segment counts as the first one. After a language it does, except where documentation in that language may be. */
@@ -392,7 +392,7 @@ export class Words {
   /** Marks segments before the key at index `last`: the one right before it, and the one before those that name the key or its owner. */
   #markBeforeKey(segments: PathSegments, last: number): void {
     const { path, starts, ends } = segments;
-    this.#mark(segments, last - 1, BEFORE_ID, 1);
+    this.#mark(segments, last - 1, 0, BEFORE_ID);
     const first = Math.max(0, last - LOOKBACK_MAX);
     let before = last - 1;
     for (; before >= first; before--) {
@@ -400,7 +400,7 @@ export class Words {
       if (this.#placeWords.means(lists, MEANING.keyName)) continue;
       if (lists.length > 0 || !isKeyOrOwner(path, starts[before]!, ends[before]!)) break;
     }
-    if (before >= first) this.#mark(segments, before, BEFORE_ID, 1);
+    if (before >= first) this.#mark(segments, before, 0, BEFORE_ID);
   }
 
   /** Whether a name is not taken apart: a licensee's own words do not count, so that they hide nothing that the shipped lists would find. */
@@ -410,7 +410,7 @@ export class Words {
 
   /** Returns the lists of what is beside the site's own name in the segment at index `at`, whose name ends at `stop`. */
   #listsBesideOwnName({ path, starts }: PathSegments, at: number, stop: number): readonly number[] {
-    const rest = withoutSiteName(path, starts[at]!, stop, this.#host);
+    const rest = withoutSiteName(path, starts[at]!, stop, this.#host, this.#hosts);
     if (rest === undefined) return NO_LISTS;
     return this.#tokens.find(rest, 0, rest.length).flatMap((list) => this.#ownNameLists.get(list) ?? []);
   }
@@ -420,20 +420,31 @@ export class Words {
     const name = this.#programs.read(segments.path, this.#lastStart, stop, this.#lastEnd);
     if (name === undefined) return;
     const isFirst = this.#isFirst(segments, last);
-    this.#markTakenApart(0, name.lists, isFirst ? ANY | FIRST | LAST : ANY | LAST);
-    this.#markTakenApart(1, name.parts, PART);
+    this.#markTakenApart(name.lists, isFirst ? ANY | FIRST | LAST : ANY | LAST, 0);
+    this.#markTakenApart(name.parts, 0, PART);
   }
 
   /** Marks lists that only splitting the last segment has revealed. Its context is computed again: before, no rule seemed to use its words. */
-  #markTakenApart(table: 0 | 1, lists: readonly number[], positions: number): void {
+  #markTakenApart(lists: readonly number[], first: number, second: number): void {
     if (lists.length === 0) return;
     this.#lastContext = Math.max(this.#lastContext, this.#contextAt(this.#lastStart, -1, false, true, false));
-    this.met.mark(table, lists, positions << this.#lastContext);
+    this.met.mark(lists, first << this.#lastContext, second << this.#lastContext);
   }
 
-  /** Marks the lists of the segment at index `at`, in its own context. */
-  #mark(segments: PathSegments, at: number, positions: number, table: 0 | 1 = 0): void {
-    this.met.mark(table, listsAt(segments, at), positions << this.#contexts[at]!);
+  /**
+   * Marks the segment at index `at`, in its own context.
+   * @param isLast whether it counts as the last one
+   * @param isEnd whether nothing follows it, so that it may be the only one
+   */
+  #markSegment(segments: PathSegments, at: number, isLast: boolean, isEnd: boolean): void {
+    const isFirst = this.#isFirst(segments, at);
+    this.#mark(segments, at, ANY | (isFirst ? FIRST : 0) | (isLast ? LAST : 0), isFirst && isEnd ? ONLY : 0);
+  }
+
+  /** Marks the lists of the segment at index `at`, in its own context, at positions of the two tables. */
+  #mark(segments: PathSegments, at: number, first: number, second: number): void {
+    const context = this.#contexts[at]!;
+    this.met.mark(listsAt(segments, at), first << context, second << context);
   }
 }
 
