@@ -56,11 +56,11 @@ export type Table<T> = (readonly T[] | undefined)[];
 
 /** Conditions of all rules, each table indexed by the ordinal of a token list. A word of the URL leads to the conditions on it. */
 export class ConditionTable {
-  readonly segment: Table<SegmentCondition> = [];
-  readonly host: Table<HostCondition> = [];
-  readonly parameter: (ParameterConditions | undefined)[] = [];
-  readonly file: Table<FileCondition> = [];
-  readonly extension: Table<FileCondition> = [];
+  readonly segment: Table<SegmentCondition>;
+  readonly host: Table<HostCondition>;
+  readonly parameter: (ParameterConditions | undefined)[];
+  readonly file: Table<FileCondition>;
+  readonly extension: Table<FileCondition>;
   /** For each token list: 1 if a condition uses it for segments of a path. */
   readonly inPath: Uint8Array;
   /** For each token list: 1 if a condition uses it for a segment and needs no other word of the path or the host. */
@@ -78,6 +78,11 @@ export class ConditionTable {
   constructor(tokens: TokenIndex) {
     this.#tokens = tokens;
     const size = tokens.names.length;
+    this.segment = emptyTable(size);
+    this.host = emptyTable(size);
+    this.parameter = emptyTable(size);
+    this.file = emptyTable(size);
+    this.extension = emptyTable(size);
     this.inPath = new Uint8Array(size);
     this.inPathAlone = new Uint8Array(size);
     this.inQuery = new Uint8Array(size);
@@ -123,10 +128,15 @@ export class ConditionTable {
       this.parameter[name] = { anyValue: [...anyValue, condition], byValue };
       return;
     }
-    const table = byValue ?? [];
+    const table = byValue ?? emptyTable<readonly ParameterCondition[]>(this.segment.length);
     push(table, value, condition);
     this.parameter[name] = { anyValue, byValue: table };
   }
+}
+
+/** Returns a table with an entry for each token list, because V8 is slow to find that an array has no such index. */
+function emptyTable<T>(size: number): (T | undefined)[] {
+  return new Array<T | undefined>(size).fill(undefined);
 }
 
 function push<T>(table: Table<T>, list: number, value: T): void {

@@ -47,7 +47,8 @@ export class MetWords {
 
   /** Marks the lists of a word in the current segment. `first` and `second` are its positions and contexts, one for each table. */
   mark(lists: readonly number[], first: number, second: number): void {
-    const [firstMasks, secondMasks] = this.tables;
+    const firstMasks = this.tables[0];
+    const secondMasks = this.tables[1];
     // Marks for the end of the path repeat a segment that was marked before.
     const isSegment = (first & ANYWHERE) !== 0;
     for (let at = 0; at < lists.length; at++) {
