@@ -1,6 +1,7 @@
 /** Shortcuts for ordinary requests, compared with the full work. */
 import { describe, expect, it } from 'vitest';
 import { type CanonicalUrl, parseUrl } from '../../src/domain/canonical-url.ts';
+import { explain } from '../../src/policy/explain.ts';
 import { traitsOf } from '../../src/policy/layers/guard-traits.ts';
 import { Subject } from '../../src/policy/subject.ts';
 import { findRun, runEnd, tableOf } from '../../src/policy/url/characters.ts';
@@ -10,7 +11,7 @@ import { longValues, mutate, randomUrl, respell } from '../../tools/fuzz/urls.ts
 import { Random } from '../../tools/random.ts';
 import { hostileForms } from '../evasion/hostile-urls.ts';
 import { expectSame } from '../support/same.ts';
-import { evidence, judge, licenseePolicy, shipped } from './support.ts';
+import { evidence, judge, licenseePolicy, request, shipped } from './support.ts';
 
 const METHODS = ['GET', 'GET', 'HEAD', 'POST', 'OPTIONS', 'TRACE', 'FOO'];
 
@@ -92,6 +93,38 @@ describe('a map of hosts', () => {
     }
     expect(hits).toBeGreaterThan(500);
     expect([...map.all('')]).toEqual([]);
+  });
+});
+
+describe('a path with too few words for any rule', () => {
+  const lists = shipped.document.rules.flatMap(({ when = [] }) =>
+    when.flatMap(({ segment, also }) => [segment, also].filter((name) => name !== undefined)),
+  );
+  const wordsOf = new Map(lists.map((name) => [name, shipped.tokens.tokensIn(shipped.tokens.ordinal(name))]));
+  const hosts =
+    'example.com my.example.org accounts.example.net docs.python.org github.com www.stripe.com forum.example.fr';
+  const others = ['zzqx', '12345', '2024', '3f9ac2', 'en', 'index.php', 'my-zzqx-page', '@zzqx', 'a;b=1', 'zzqx.html'];
+
+  /** Returns the ids of the pattern rules that match. */
+  const matches = (url: string): string[] => {
+    const { steps } = explain(shipped, request(url), evidence());
+    return steps.find(({ step }) => step === 'pattern_rules')!.matches.map(({ id }) => id);
+  };
+
+  it('matches the same rules when it is read', () => {
+    const random = new Random(21);
+    const counts = { none: 0, some: 0 };
+    for (let i = 0; i < 15_000; i++) {
+      const segment = (): string =>
+        random.chance(30) ? random.pick(others) : random.pick(wordsOf.get(random.pick(lists))!);
+      const path = Array.from({ length: 1 + random.below(3) }, segment).join('/');
+      const url = `https://${random.pick(hosts.split(' '))}/${encodeURI(path)}${random.pick(['', '', '/', '.php', '?id=1'])}`;
+      const found = matches(url);
+      // A route in the fragment has the path read in any case. This one has no word of a list.
+      expectSame([url, matches(`${url}#/zzqx`)], [url, found]);
+      counts[found.length === 0 ? 'none' : 'some']++;
+    }
+    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(2_000);
   });
 });
 
