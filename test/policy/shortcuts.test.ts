@@ -28,6 +28,8 @@ function* urls(): IterableIterator<CanonicalUrl> {
   }
 }
 
+const tokensOf = (list: string): string[] => shipped.tokens.tokensIn(shipped.tokens.ordinal(list));
+
 describe('guards that are left out', () => {
   it.each([
     ['shipped', shipped],
@@ -97,12 +99,11 @@ describe('a map of hosts', () => {
 });
 
 describe('a path with too few words for any rule', () => {
-  const lists = shipped.document.rules.flatMap(({ when = [] }) =>
-    when.flatMap(({ segment, also }) => [segment, also].filter((name) => name !== undefined)),
-  );
-  const wordsOf = new Map(lists.map((name) => [name, shipped.tokens.tokensIn(shipped.tokens.ordinal(name))]));
-  const hosts =
-    'example.com my.example.org accounts.example.net docs.python.org github.com www.stripe.com forum.example.fr';
+  const conditions = shipped.document.rules.flatMap(({ when = [] }) => when).filter(({ segment }) => segment);
+  const lists = conditions.flatMap(({ segment, also }) => [segment, also].filter((name) => name !== undefined));
+  const labels = conditions.flatMap(({ host_label: name }) => (name === undefined ? [] : tokensOf(name)));
+  const wordsOf = new Map(lists.map((name) => [name, tokensOf(name)]));
+  const hosts = ['example.com', 'docs.python.org', 'github.com', 'www.stripe.com', 'forum.example.fr'];
   const others = ['zzqx', '12345', '2024', '3f9ac2', 'en', 'index.php', 'my-zzqx-page', '@zzqx', 'a;b=1', 'zzqx.html'];
 
   /** Returns the ids of the pattern rules that match. */
@@ -118,7 +119,8 @@ describe('a path with too few words for any rule', () => {
       const segment = (): string =>
         random.chance(30) ? random.pick(others) : random.pick(wordsOf.get(random.pick(lists))!);
       const path = Array.from({ length: 1 + random.below(3) }, segment).join('/');
-      const url = `https://${random.pick(hosts.split(' '))}/${encodeURI(path)}${random.pick(['', '', '/', '.php', '?id=1'])}`;
+      const host = random.chance(30) ? `${random.pick(labels)}.example.org` : random.pick(hosts);
+      const url = `https://${host}/${encodeURI(path)}${random.pick(['', '', '/', '.php', '?id=1'])}`;
       const found = matches(url);
       // A route in the fragment has the path read in any case. This one has no word of a list.
       expectSame([url, matches(`${url}#/zzqx`)], [url, found]);
