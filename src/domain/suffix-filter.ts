@@ -25,53 +25,40 @@ interface SuffixTree {
 const tree = createRequire(import.meta.url)('tldts/dist/cjs/src/data/trie.js') as SuffixTree;
 const WILDCARD = '*';
 
-/** Names of two labels that are a rule or the end of longer rules. */
-const branches = new ByteMap();
-/** Indexed by the last two letters of a name: 1 if a top-level label that ends with them has a wildcard rule (`*.ck`). */
-const wildcards = new Uint8Array(0x1_0000);
 /** Number of bits in each of the two filters. One in twelve names that are not in the tree passes the first, one in a thousand the second. */
 const FILTER_BITS = 1 << 17;
 /** A bit for each name in the tree, by a hash of its characters from the last to the first. */
 const nameFilter = new Uint32Array(FILTER_BITS / 32);
 /** The same for each name that has a wildcard rule for the label before it. */
 const wildcardFilter = new Uint32Array(FILTER_BITS / 32);
-readTree();
+fillFilters();
 
-function readTree(): void {
-  const labels: string[] = [];
-  let offset = 0;
-  for (const length of tree.edgeLength) {
-    labels.push(tree.labelText.slice(offset, offset + length));
-    offset += length;
-  }
-  const names = new Set<string>();
-  for (const root of [tree.rulesRoot, tree.exceptionsRoot]) {
-    markNames(labels, root, HASH_SEED, false);
-    for (let top = tree.edgeStart[root]!; top < tree.edgeStart[root + 1]!; top++) {
-      const node = tree.edgeChild[top]!;
-      for (let edge = tree.edgeStart[node]!; edge < tree.edgeStart[node + 1]!; edge++) {
-        if (labels[edge] === WILDCARD) wildcards[lastTwo(Buffer.from(labels[top]!), labels[top]!.length)] = 1;
-        else names.add(`${labels[edge]}.${labels[top]}`);
-      }
-    }
-  }
-  const key = new ByteKey();
-  for (const name of names) {
-    const bytes = Buffer.from(name, 'latin1');
-    key.take(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
-    branches.add(0, key, 1);
-  }
+/** Offsets in the tree's text at which the label of each edge begins. */
+function labelStarts(): Uint32Array {
+  const starts = new Uint32Array(tree.edgeLength.length);
+  for (let edge = 1; edge < starts.length; edge++) starts[edge] = starts[edge - 1]! + tree.edgeLength[edge - 1]!;
+  return starts;
 }
 
-/** Marks the names at and below a node in the filter. `hash` is that of the node's own name. */
-function markNames(labels: readonly string[], node: number, hash: number, isNamed: boolean): void {
-  for (let edge = tree.edgeStart[node]!; edge < tree.edgeStart[node + 1]!; edge++) {
-    const label = labels[edge]!;
-    let next = isNamed ? hashed(hash, DOT) : hash;
-    for (let at = label.length - 1; at >= 0; at--) next = hashed(next, label.charCodeAt(at));
-    if (label === WILDCARD) mark(wildcardFilter, hash);
+function fillFilters(): void {
+  const starts = labelStarts();
+  for (const root of [tree.rulesRoot, tree.exceptionsRoot]) markNames(starts, root, HASH_SEED, false);
+}
+
+/** Marks the names below a node in the filters. `hash` is that of the node's own name, if it has one. */
+function markNames(starts: Uint32Array, node: number, hash: number, isNamed: boolean): void {
+  const { labelText, edgeLength, edgeStart } = tree;
+  const end = edgeStart[node + 1]!;
+  const before = isNamed ? hashed(hash, DOT) : hash;
+  for (let edge = edgeStart[node]!; edge < end; edge++) {
+    const start = starts[edge]!;
+    const length = edgeLength[edge]!;
+    let next = before;
+    // Runs once, at startup, before anything is compiled. A call for each character would take twice as long.
+    for (let at = start + length - 1; at >= start; at--) next = Math.imul(next ^ labelText.charCodeAt(at), HASH_PRIME);
+    if (length === 1 && labelText[start] === WILDCARD) mark(wildcardFilter, hash);
     else mark(nameFilter, next);
-    markNames(labels, tree.edgeChild[edge]!, next, true);
+    markNames(starts, tree.edgeChild[edge]!, next, true);
   }
 }
 
@@ -112,6 +99,42 @@ export function mayBeSuffix(name: string): boolean {
   return !hasParent || isMarked(nameFilter, hash) || isMarked(wildcardFilter, parent);
 }
 
+/** Names of two labels that are a rule or the end of longer rules, and which top-level labels have a wildcard rule. */
+interface Branches {
+  readonly names: ByteMap;
+  /** Indexed by the last two letters of a name: 1 if a top-level label that ends with them has a wildcard rule (`*.ck`). */
+  readonly wildcards: Uint8Array;
+}
+
+let branches: Branches | undefined;
+
+/** Reads the names of two labels from the tree. Only a build needs them, and this takes many times longer than filling the filters. */
+function readBranches(): Branches {
+  const starts = labelStarts();
+  const labelOf = (edge: number): string => tree.labelText.slice(starts[edge], starts[edge]! + tree.edgeLength[edge]!);
+  const names = new Set<string>();
+  const wildcards = new Uint8Array(0x1_0000);
+  for (const root of [tree.rulesRoot, tree.exceptionsRoot]) {
+    for (let top = tree.edgeStart[root]!; top < tree.edgeStart[root + 1]!; top++) {
+      const node = tree.edgeChild[top]!;
+      const topLabel = labelOf(top);
+      for (let edge = tree.edgeStart[node]!; edge < tree.edgeStart[node + 1]!; edge++) {
+        const label = labelOf(edge);
+        if (label === WILDCARD) wildcards[lastTwo(Buffer.from(topLabel), topLabel.length)] = 1;
+        else names.add(`${label}.${topLabel}`);
+      }
+    }
+  }
+  const map = new ByteMap();
+  const key = new ByteKey();
+  for (const name of names) {
+    const bytes = Buffer.from(name, 'latin1');
+    key.take(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), 0, bytes.length);
+    map.add(0, key, 1);
+  }
+  return { names: map, wildcards };
+}
+
 function lastTwo(bytes: Uint8Array, end: number): number {
   return (bytes[end - 2]! << 8) | bytes[end - 1]!;
 }
@@ -119,14 +142,21 @@ function lastTwo(bytes: Uint8Array, end: number): number {
 /** Looks up names in bytes. */
 export class SuffixBranches {
   readonly #key = new ByteKey();
+  readonly #branches: Branches;
+
+  constructor() {
+    branches ??= readBranches();
+    this.#branches = branches;
+  }
 
   /**
    * Returns true if the list has no rule for the last two labels `source[start, end)` of a canonical name, or below them. Then they are the
    * registrable domain of the name and of all their subdomains. False means nothing.
    */
   endAbove(source: Uint8Array, view: DataView, start: number, end: number): boolean {
+    const { names, wildcards } = this.#branches;
     if (wildcards[lastTwo(source, end)] !== 0) return false;
     this.#key.take(view, start, end);
-    return branches.get(0, this.#key) === NOT_FOUND;
+    return names.get(0, this.#key) === NOT_FOUND;
   }
 }
