@@ -713,6 +713,12 @@ describe('policy diff', () => {
     expect(diffPolicies(shipped.document, loadPolicy().document)).toEqual([]);
   });
 
+  it('compares the steps of a place with segments in lower case, even if that makes them longer', () => {
+    const policy = licenseePolicy({ add: { places: [{ hosts: ['example.org'], title: ['/i\u0307x/**'] }] } });
+    expect(judge('https://example.org/%C4%B0x/login', {}, 'GET', policy)).toBe('allow default/classified_read');
+    expect(judge('https://example.org/ix/login', {}, 'GET', policy)).toBe('deny rules/login');
+  });
+
   it('names everything that a file can change', () => {
     const after = licenseePolicy({
       unclassified_read: 'deny',

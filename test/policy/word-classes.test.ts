@@ -1128,6 +1128,14 @@ describe('a program that changes something', () => {
     expect(paths.filter((path) => judge(`https://www.example.org/x/${path}`) !== 'deny rules/action_get')).toEqual([]);
   });
 
+  it.each([
+    ['/x/get%E2%84%AAlogin', 'deny rules/login'],
+    ['/x/view%E2%84%AAlogon', 'deny rules/login'],
+    ['/x/boo%E2%84%AAingsdelete', 'deny rules/action_get'],
+  ])('is recognized in %s, whose Kelvin sign is a k in lower case', (path, verdict) => {
+    expect(judge(`https://www.example.org${path}`)).toBe(verdict);
+  });
+
   it.each(['/meeting-place', '/product-insert', '/data-restore'])('is not %s: of two words it is a noun', (path) => {
     expect(judge(`https://www.example.org${path}`)).toBe('allow default/classified_read');
   });

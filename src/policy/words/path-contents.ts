@@ -130,7 +130,7 @@ function areSteps(
     const step = steps[at]!;
     if (step === '*') continue;
     if (step !== '@') {
-      if (!isAt(segments, at, step)) return false;
+      if (nameAt(segments, at) !== step) return false;
     } else if (at === 0 ? !isFirstOwner : isWantedAt(segments, at, wanted)) return false;
   }
   return true;

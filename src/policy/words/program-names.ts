@@ -100,15 +100,17 @@ export class ProgramNames {
     // The name of a program has no characters that may end a name.
     if (!isSingle && /[?#&!]/.test(text)) return undefined;
     const name = isSingle ? text : text.replace(/[^a-z]+/g, '');
-    if (name === '' || (!isProgram && !isSingle && name.length <= CORE_MIN_LENGTH)) return undefined;
+    // Not the same as `isSingle`: the lower case of the Kelvin sign is a `k`.
+    const isWhole = name === text;
+    if (name === '' || (!isProgram && !isWhole && name.length <= CORE_MIN_LENGTH)) return undefined;
     const parts: number[] = [];
-    this.#addVerb(name, isProgram || isSingle, parts);
+    this.#addVerb(name, isProgram || isWhole, parts);
     if (isProgram) {
       const words = isSingle ? [name] : text.match(/[a-z]+/g)!;
       this.#add(words[0]!, parts);
       if (words.length > 1) this.#add(words.at(-1)!, parts);
       for (let at = 1; at <= name.length - LAST_WORD_MIN_LENGTH; at++) this.#addFrom(name, at, parts);
-    } else if (isSingle) this.#addTail(name, parts);
+    } else if (isWhole) this.#addTail(name, parts);
     return { lists: this.#listsOfCores(name), parts };
   }
 
