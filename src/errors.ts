@@ -437,6 +437,11 @@ const CONFIGURATION = table({
     message:
       'The running server cannot hand over to a new one and continues as before; take a backup, stop the server, and start it.',
   },
+  restart_stopped: {
+    exit: EXIT.negative,
+    message:
+      'The server was told to stop before a new one had taken over, so it stops; start it again with "pagegate serve".',
+  },
   server_refused: { exit: EXIT.refused, message: 'The running server did not carry out the command.' },
   worker_failed: { exit: EXIT.environment, message: 'A worker of the server could not start.' },
 });

@@ -145,7 +145,7 @@ async function sign(dir: string, options: SignFlags): Promise<void> {
   const { assertFullDrop } = await import('../drop/manifest.ts');
   const { checkDrop } = await import('../drop/check-drop.ts');
   const { readSigningKey, writeSignature } = await import('../drop/sign-drop.ts');
-  const key = readSigningKey(options.key, readKeyFile(options.key, 'signing_key_invalid'));
+  const key = readSigningKey(options.key, readKeyFile(options.key, '--key', 'signing_key_invalid'));
   const checked = checkDrop({ drop: dir, trustedKeys: [], unsigned: true });
   // Do not sign what licensees refuse.
   assertFullDrop(checked.manifest);

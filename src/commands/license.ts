@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { counted } from '../counted.ts';
 import { fromSystem, PagegateError } from '../errors.ts';
 import type { Entitlement, License, TrustedKeys } from '../license/license.ts';
+import { looksLikeKey } from '../platform/small-file.ts';
 import { utc } from '../times.ts';
 import { addConfigOptions, type ConfigFlags, configFrom, configToWrite } from './shared/config-options.ts';
 import { readKeyFile } from './shared/key-file.ts';
@@ -131,9 +132,12 @@ async function settings(options: TrustOptions, read = configFrom): Promise<Setti
   const config = await read(options);
   const more = (options.trust ?? []).map((pair): [string, string] => {
     const at = pair.indexOf('=');
-    if (at < 1) throw new PagegateError('usage', `--trust: expected name=file, got "${pair.slice(0, 80)}".`);
+    if (at < 1) {
+      const got = looksLikeKey(pair) ? 'what looks like a key' : `"${pair.slice(0, 80)}"`;
+      throw new PagegateError('usage', `--trust: expected name=file, got ${got}.`);
+    }
     const [name, key] = [pair.slice(0, at), pair.slice(at + 1)];
-    const pem = isPem(key) ? key : readKeyFile(key, 'bad_license_key');
+    const pem = isPem(key) ? key : readKeyFile(key, '--trust', 'bad_license_key');
     // Check every key, even if this command does not need it: a wrong file is reported.
     readLicenseKey(pem, 'public', isPem(key) ? name : pair);
     return [name, pem];
@@ -179,7 +183,7 @@ async function issue(options: IssueOptions): Promise<void> {
     options.frozen === undefined
       ? { kind: 'refreshes_until', until: options.refreshesUntil! }
       : { kind: 'frozen', manifests: options.frozen };
-  const pem = readKeyFile(options.key, 'bad_license_key');
+  const pem = readKeyFile(options.key, '--key', 'bad_license_key');
   const terms = { licensee: options.licensee, dataset: options.dataset, entitlement };
   const id = options.id === undefined ? {} : { licenseId: options.id };
   try {

@@ -101,11 +101,12 @@ function judgeDates({ subject, validFrom, validTo }: X509Certificate): CheckOutc
 }
 
 async function checkPrivateKey(config: Config): Promise<CheckOutcome> {
-  const { certificate_file, key_file } = config.tls;
-  if (certificate_file === null || key_file === null) return skipped('no certificate');
-  const { readCertificate } = await import('../server/read-certificate.ts');
-  readCertificate(certificate_file, key_file);
-  return ok('the private key fits the certificate');
+  const { configuredCertificate } = await import('../server/read-certificate.ts');
+  const certificate = configuredCertificate(config.tls);
+  if (certificate === undefined) return skipped('no certificate');
+  const { createTlsApp } = await import('../server/tls-app.ts');
+  createTlsApp(certificate, config.tls.ciphers).close();
+  return ok('the private key fits the certificate, and the TLS library takes it with tls.ciphers');
 }
 
 export const LISTENER_CHECKS: readonly Check[] = [

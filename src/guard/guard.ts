@@ -255,6 +255,11 @@ export function readApiKeyFile(path: string): string {
   const inspect = ({ mode }: Stats): void => {
     if ((mode & 0o007) !== 0) throw new Error(`${path}: others may access the API key; chmod o= it`);
   };
-  const bytes = readSmallFile(path, { code: 'api_key_unreadable', maxBytes: KEY_FILE_MAX_BYTES, inspect });
+  const options = {
+    code: 'api_key_unreadable',
+    secretOption: 'keyFile (--key-file)',
+    maxBytes: KEY_FILE_MAX_BYTES,
+  } as const;
+  const bytes = readSmallFile(path, { ...options, inspect });
   return bytes.toString('utf8').trim();
 }

@@ -20,6 +20,8 @@ export interface SmallFileOptions {
   readonly sizeCode?: ErrorCode;
   /** The file's name in messages; by default its path. */
   readonly name?: string;
+  /** The option that names a file with a key or a password. If people give the key itself, no message or log repeats it. */
+  readonly secretOption?: string;
   /** Refuses a symbolic link at the path. */
   readonly noLink?: boolean;
   /** Reads standard input if the path is `-`. Only for commands that read the file once. */
@@ -27,6 +29,12 @@ export interface SmallFileOptions {
   /** Called with the open file before it is read. May throw to refuse it. */
   readonly inspect?: (stats: Stats) => void;
 }
+
+/** PEM, also as Base64; several lines, which no name of a file has; an API key, also a part of one. */
+const KEY = /-----BEGIN|LS0tLS1CRUdJTi|[\r\n]|pg_[0-9A-Za-z]{16}/;
+
+/** Whether a value looks like a key, and not like the name of its file. */
+export const looksLikeKey = (value: string): boolean => KEY.test(value);
 
 /**
  * Reads a small file.
@@ -43,8 +51,16 @@ export function readSmallFile(path: string, options: SmallFileOptions): Buffer {
     const what = `${name}: expected a regular file, got ${opened}; ${remedy}.`;
     throw new PagegateError(kindCode, what, { path, expected: 'a regular file', got: opened });
   } catch (error) {
+    if (options.secretOption !== undefined && looksLikeKey(path)) throw keyInsteadOfFile(options.secretOption, code);
     throw fromSystem(code, path, error, { name });
   }
+}
+
+/** The error has no cause, because that has the path in its message. */
+function keyInsteadOfFile(option: string, code: ErrorCode): PagegateError {
+  const [expected, got] = ['the name of a file', 'what looks like a key itself'];
+  const what = `${option}: expected ${expected}, got ${got}, which is not repeated here; put it into a file and name that.`;
+  return new PagegateError(code, what, { option, expected, got });
 }
 
 /** Reads a small file; undefined if the path does not exist. @throws PagegateError as {@link readSmallFile} */

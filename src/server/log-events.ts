@@ -195,7 +195,7 @@ export const LOG_EVENTS = table({
   // workers
   worker_died: {
     level: 'error',
-    meaning: 'A worker process ended; another one takes its place.',
+    meaning: 'A worker process ended; another one takes its place, unless the server is stopping.',
     fields: { ...WORKER, how: 'its exit code or signal' },
     action: 'Report it, unless somebody killed it or memory ran out.',
   },

@@ -25,7 +25,7 @@ export interface Certificate {
  */
 export function readCertificate(certificateFile: string, keyFile: string): Certificate {
   const { chain, certificate } = readChain(certificateFile);
-  const key = readPem(keyFile, ({ mode }) => {
+  const key = readPem(keyFile, 'tls.key_file (--tls-key)', ({ mode }) => {
     if ((mode & 0o007) !== 0) throw unusable(keyFile, 'it may be read by everybody; take that right away (chmod 0640)');
   });
   const privateKey = parsed(keyFile, 'a private key in PEM, without a passphrase', () => createPrivateKey(key));
@@ -42,7 +42,7 @@ export function readCertificate(certificateFile: string, keyFile: string): Certi
  * @throws PagegateError tls_unusable
  */
 export function readChain(file: string): { readonly chain: string; readonly certificate: X509Certificate } {
-  const chain = readPem(file);
+  const chain = readPem(file, 'tls.certificate_file (--tls-certificate)');
   const certificate = parsed(file, 'a certificate in PEM', () => new X509Certificate(chain));
   // Without this check, the transport would fail to start without giving a reason.
   const all = chain.split(NEXT_CERTIFICATE).filter((text) => NEXT_CERTIFICATE.test(text));
@@ -60,10 +60,9 @@ export function expectedNames({ server: { host }, tls: { names } }: Config): rea
   return host === '0.0.0.0' || host === '::' || host === '[::]' ? [] : [withoutBrackets(host)];
 }
 
-function readPem(path: string, inspect: (stats: Stats) => void = () => {}): string {
-  return readSmallFile(path, { code: 'tls_unusable', maxBytes: LIMITS.certificateBytes.value, inspect }).toString(
-    'latin1',
-  );
+function readPem(path: string, secretOption: string, inspect: (stats: Stats) => void = () => {}): string {
+  const maxBytes = LIMITS.certificateBytes.value;
+  return readSmallFile(path, { code: 'tls_unusable', secretOption, maxBytes, inspect }).toString('latin1');
 }
 
 function parsed<T>(path: string, expected: string, parse: () => T): T {

@@ -4,7 +4,8 @@
  */
 import { parentDomains } from '../domain/public-suffix.ts';
 import type { Target } from '../domain/target.ts';
-import { type Index, NO_RECORD } from '../index/read.ts';
+import { PagegateError } from '../errors.ts';
+import { type Index, NO_RECORD, type RecordHandle } from '../index/read.ts';
 import type { Evidence, PageEvidence } from '../policy/types.ts';
 import type { PageFilter } from '../record/types.ts';
 
@@ -90,14 +91,14 @@ export class RecordEvidence implements Evidence {
 
 /**
  * Returns the records of a key's parents, the nearest first. Most keys have none, and a lookup in the index is cheaper than one in the Public
- * Suffix List. So the list is asked where the parents end only if a record was found.
+ * Suffix List. So the list is asked where the parents end only if a record or damage was found: above them, neither matters.
  */
 function recordsAbove(index: Index, key: string): readonly ParentRecord[] {
   let records: ParentRecord[] | undefined;
   const last = key.lastIndexOf('.');
   for (let dot = key.indexOf('.'); dot < last; dot = key.indexOf('.', dot + 1)) {
     const domain = key.slice(dot + 1);
-    const handle = index.find(domain);
+    const handle = findParent(index, key, domain);
     if (handle === NO_RECORD) continue;
     records ??= [];
     records.push({ domain, handle });
@@ -105,4 +106,15 @@ function recordsAbove(index: Index, key: string): readonly ParentRecord[] {
   if (records === undefined) return NOTHING;
   const parents = parentDomains(key);
   return records.filter(({ domain }) => parents.includes(domain));
+}
+
+/** Looks up a domain above a key. Damage is no failure if the domain is not a parent of the key, such as a public suffix. */
+function findParent(index: Index, key: string, domain: string): RecordHandle {
+  try {
+    return index.find(domain);
+  } catch (error) {
+    const isDamage = error instanceof PagegateError && error.code === 'record_corrupt';
+    if (!isDamage || parentDomains(key).includes(domain)) throw error;
+    return NO_RECORD;
+  }
 }

@@ -128,7 +128,7 @@ export class RunningServer {
   /**
    * Starts the successor and hands everything over to it. Call {@link stop} afterwards: it answers the open requests.
    *
-   * @throws PagegateError restart_busy, restart_failed, restart_needs_stop. This server then continues as before.
+   * @throws PagegateError restart_busy, restart_failed, restart_needs_stop: this server then continues as before. restart_stopped: it stops.
    */
   async restart(waitSeconds: number): Promise<RestartReply> {
     if (this.#stopping !== undefined || this.#restarting !== undefined) throw new PagegateError('restart_busy');
@@ -173,11 +173,12 @@ export class RunningServer {
       return reply;
     } catch (error) {
       this.#successor = undefined;
-      log('restart_failed', failureFields(error));
+      // A stop kills the successor.
+      if (this.#stopping === undefined) log('restart_failed', failureFields(error));
       // The failed successor may have replaced our socket.
       this.#parts.control?.close();
       await this.listenControl(true);
-      throw error;
+      throw this.#stopping === undefined ? error : new PagegateError('restart_stopped');
     }
   }
 

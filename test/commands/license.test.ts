@@ -1,5 +1,5 @@
 /** `pagegate license`: what is trusted for one command, and what for all. */
-import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -88,6 +88,27 @@ describe('license install', () => {
     expect(status).toBe(0);
     if (expected === '') expect(stderr).toBe('');
     else expect(stderr).toMatch(new RegExp(`^Warning: .*${expected}.* but the next start refuses it`));
+  });
+});
+
+describe('a key that is given where the name of its file belongs', () => {
+  it('is not repeated', async () => {
+    const pem = readFileSync(join(folder, 'v.private.pem'), 'utf8');
+    const terms = ['--key-name', 'v', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
+    for (const key of [pem, pem.trim(), pem.replaceAll('\n', ''), Buffer.from(pem).toString('base64')])
+      for (const words of [
+        ['license', 'issue', '--key', key, ...terms],
+        ['license', 'issue', '--key', key, ...terms, '--json'],
+        ['license', 'verify', 'acme.json', '--trust', key],
+        ['drop', 'sign', '.', '--key', key],
+        ['drop', 'sign', '.', '--key', key, '--json'],
+      ]) {
+        const { status, stdout, stderr } = await pagegateHere(words, { cwd: folder });
+        expect(status).not.toBe(0);
+        expect(stdout + stderr).not.toContain(key.slice(-70, -45));
+        if (words.includes('--key') && words[1] !== 'issue')
+          expect(stderr).toContain('--key: expected the name of a file');
+      }
   });
 });
 

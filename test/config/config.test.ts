@@ -151,6 +151,13 @@ describe('environment variables', () => {
   });
 });
 
+it.each(['/', '/gate/', '/a/b/', '/.a/', '/a./', '/..a/', '/.../', '/a..b/'])(
+  'the base path %s is taken',
+  (base_path) => {
+    expect(loadConfig({ env: {}, flags: { console: { base_path } } }).console.base_path).toBe(base_path);
+  },
+);
+
 describe('what is refused, with its place', () => {
   it.each<[string, unknown, RegExp]>([
     ['an unknown section', { sever: {} }, /the top level has no setting "sever" \(did you mean "server"\?\)/],
@@ -176,8 +183,15 @@ describe('what is refused, with its place', () => {
     [
       'a text of another form',
       { console: { base_path: 'x' } },
-      /console\.base_path: expected a text of the form \^\/.*, got "x"\.$/,
+      /console\.base_path: expected a text of the form \^\/.*, such as "\/pagegate\/", got "x"\.$/,
     ],
+    ...['/a/../', '/../', '/./', '/a/./b/', '//', '/a//b/', '/%2e%2e/', '/a?b/', '/a/?b', '/a#b/', '/a\\b/', '/a'].map(
+      (base_path): [string, unknown, RegExp] => [
+        `the base path ${base_path}, which browsers or proxies would change`,
+        { console: { base_path } },
+        /console\.base_path: expected a text of the form .*, such as "\/pagegate\/", got "/,
+      ],
+    ),
     [
       'a value that is not offered',
       { policy: { profile: 'lax' } },

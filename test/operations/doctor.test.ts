@@ -516,6 +516,22 @@ describe('a file that holds no certificate', () => {
   });
 });
 
+describe('tls.ciphers that the TLS library does not take', () => {
+  test('are a problem, as for the server', async () => {
+    const [certificate_file, key_file] = [join(root, 'ciphers.pem'), join(root, 'ciphers.key')];
+    const { certificate, key } = createCertificate('ciphers.test');
+    writeFileSync(certificate_file, certificate);
+    writeFileSync(key_file, key, { mode: 0o600 });
+    const found = (tls: object) => check('private_key', configOf({ tls: { certificate_file, key_file, ...tls } }));
+    expect(await found({})).toMatchObject({ status: 'ok' });
+    expect(await found({ ciphers: 'NONSENSE' })).toMatchObject({
+      status: 'problem',
+      found: 'tls_unusable',
+      advice: expect.stringContaining('tls.ciphers ("NONSENSE")'),
+    });
+  });
+});
+
 describe('the running server', () => {
   const answering = async (status: object, task: () => Promise<void>): Promise<void> => {
     const answer = async () => status;

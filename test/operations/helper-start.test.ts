@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { createApiKey } from '../../src/ledger/store/api-key.ts';
 
 const TOOLS = fileURLToPath(new URL('../../tools/integrations/', import.meta.url));
 
@@ -18,6 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
+const API_KEY = createApiKey();
 const key = (name: string): string[] => ['--key-file', join(folder, name)];
 
 /** Both read these options with the same code: the second is tried with the first few. */
@@ -25,6 +27,11 @@ const CASES: readonly (readonly [string, () => string[], RegExp])[] = [
   ['no key file is named', () => [], /--key-file/],
   ['there is no key file', () => key('none'), /none/],
   ['others may read the key file', () => key('open'), /open: others may access the API key/],
+  [
+    'the key itself is given, which is not shown',
+    () => ['--key-file', API_KEY],
+    /--key-file\): expected the name of a file/,
+  ],
   ['the key file is empty', () => key('empty'), /key/i],
   ['the key file is a folder', () => ['--key-file', folder], /pagegate-start|EISDIR|others/],
   ['an option is not known', () => [...key('good'), '--verbose'], /--verbose/],
@@ -43,10 +50,11 @@ describe.each([
       input: '7 http://a.example/ GET\n',
     });
 
-  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 3))('where %s', (_case, words, reason) => {
+  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 4))('where %s', (_case, words, reason) => {
     const { status, stdout, stderr } = start(words());
     expect(stderr).toMatch(new RegExp(`^${name}: [^\n]+\n$`));
     expect(stderr).toMatch(reason);
+    expect(stderr).not.toContain(API_KEY);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   });
 

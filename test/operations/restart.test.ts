@@ -145,7 +145,10 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     await expect.poll(() => first.log.match(/"restarting"/g)?.length).toBeGreaterThan(4);
     expect(await place.pagegate('restart')).toMatchObject({ code: 8, json: { error: 'restart_busy' } });
     process.kill(pid, 'SIGTERM');
-    expect(await restarting).toMatchObject({ code: expect.any(Number), json: { error: expect.any(String) } });
+    const { code, json, stderr } = await restarting;
+    expect({ code, ...json }).toMatchObject({ code: 4, error: 'restart_stopped' });
+    expect(stderr).not.toContain('continues');
+    expect(first.log.slice(first.log.lastIndexOf('"restarting"'))).not.toContain('"restart_failed"');
     await expect.poll(() => isAlive(pid)).toBe(false);
     expect(heard().at(-1)).toBe('STOPPING=1');
     rmSync(join(place.root, 'pagegate'));

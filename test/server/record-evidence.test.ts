@@ -1,11 +1,14 @@
 /** Pages as they stand in an answer, and as the index tells them: the same. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parentDomains } from '../../src/domain/public-suffix.ts';
 import { parseTarget, type Target } from '../../src/domain/target.ts';
+import { BUCKET_SIZE_BYTES } from '../../src/index/format/layout.ts';
 import { type Index, openIndex } from '../../src/index/read.ts';
+import { openScan } from '../../src/index/read-all.ts';
 import { RecordEvidence } from '../../src/server/record-evidence.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 import { Random } from '../../tools/random.ts';
@@ -92,4 +95,64 @@ describe('evidence that reads the answer', () => {
     expect(pages).toBeGreaterThan(1_000);
     expect(escaped).toBeGreaterThan(50);
   });
+});
+
+describe('damage in the bucket of a public suffix', () => {
+  const sites = Array.from({ length: 300 }, (_, i) => `site-${i}.${i % 2 === 0 ? 'co.kr' : 'github.io'}`);
+
+  /** Opens the index with a damaged bucket: the one in which a name is looked up. */
+  function openDamaged(name: string): Index {
+    const path = join(dir, `${name}.pgx`);
+    writeIndex(path, sites.map(randomEntry), { generation: 1, dataset: 'test' });
+    const scan = openScan(path);
+    const { directory } = scan.sections;
+    scan.close();
+    const bytes = readFileSync(path);
+    for (let at = directory.offset; at < directory.offset + directory.size; at += BUCKET_SIZE_BYTES) {
+      const damaged = Buffer.from(bytes);
+      damaged[at]! ^= 0xff;
+      const file = join(dir, `${name}-${at}.pgx`);
+      writeFileSync(file, damaged, { mode: 0o444 });
+      const opened = openIndex(file);
+      if (isDamaged(opened, name)) return opened;
+      opened.close();
+    }
+    throw new Error('No bucket has it.');
+  }
+
+  function isDamaged(opened: Index, name: string): boolean {
+    try {
+      opened.find(name);
+      return false;
+    } catch {
+      return true;
+    }
+  }
+
+  it.each(['co.kr', 'github.io'])(
+    '%s fails no lookup of a name below it, unless the bucket of the name or a parent is damaged',
+    (suffix) => {
+      const opened = openDamaged(suffix);
+      const outcomes = { answered: 0, refused: 0 };
+      for (const site of sites.filter((name) => name.endsWith(`.${suffix}`))) {
+        for (const name of [site, `a.${site}`, `b.a.${site}`]) {
+          const found = (): boolean => {
+            const evidence = new RecordEvidence(opened, targetOf(name), 'parent');
+            evidence.pages();
+            return evidence.answered && evidence.domain === site && evidence.parentFound === (name !== site);
+          };
+          if ([name, ...parentDomains(name)].some((domain) => isDamaged(opened, domain))) {
+            expect(found).toThrow(expect.objectContaining({ code: 'record_corrupt' }));
+            outcomes.refused += 1;
+          } else {
+            expect(found()).toBe(true);
+            outcomes.answered += 1;
+          }
+        }
+      }
+      opened.close();
+      expect(outcomes.answered).toBeGreaterThan(100);
+      expect(outcomes.refused).toBeGreaterThan(5);
+    },
+  );
 });

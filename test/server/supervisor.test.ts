@@ -182,6 +182,18 @@ describe('a worker that hangs', () => {
     }
   });
 
+  it('is killed at the stop, and reported apart from one that ends by itself meanwhile', async () => {
+    await startWith(60_000);
+    for (const worker of workers) worker.hangs = true;
+    const stopping = supervisor.stop();
+    workers[1]!.kill();
+    await stopping;
+    expect(log).toEqual([
+      'worker_died {"worker":1,"pid":101,"how":"signal SIGKILL"}',
+      'worker_killed {"worker":0,"pid":100,"reason":"did not answer in time"}',
+    ]);
+  });
+
   it('is told apart from one that ended and cannot be started', async () => {
     await startWith(60_000);
     workers.push = () => {

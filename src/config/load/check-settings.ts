@@ -102,9 +102,13 @@ function describe(error: ErrorObject, source: string): string {
   return `${placeOf(where, source)}: expected ${expectedBy(error, settingOf(where))}, got ${shortJson(error.data)}`;
 }
 
-function expectedBy({ keyword, message = 'another value', params }: ErrorObject, setting: Setting | undefined): string {
+function expectedBy(error: ErrorObject, setting: Setting | undefined): string {
+  const { keyword, message = 'another value', params, parentSchema } = error;
   if (keyword === 'minLength') return 'a text that is not empty';
-  if (keyword === 'pattern') return `a text of the form ${params['pattern']}`;
+  if (keyword === 'pattern') {
+    const example: unknown = parentSchema?.['examples']?.[0];
+    return `a text of the form ${params['pattern']}${example === undefined ? '' : `, such as ${shortJson(example)}`}`;
+  }
   if (keyword === 'type' && setting !== undefined && !typesOfSetting(setting.schema).some((type) => NESTED.has(type)))
     return describeValues(setting.schema);
   if (['minimum', 'maximum', 'enum', 'const'].includes(keyword) && setting !== undefined)

@@ -40,11 +40,13 @@ const SMALL_FILE_MAX_BYTES = 64 * 1024;
 
 /** Reads the password and the certificates. @throws PagegateError ledger_unavailable */
 export function readEngine({ url, passwordFile, caFile }: EngineSource): EngineOptions {
-  const read = (path: string): string =>
-    readSmallFile(path, { code: 'ledger_unavailable', maxBytes: SMALL_FILE_MAX_BYTES }).toString('utf8');
+  const read = (path: string, secretOption: string): string =>
+    readSmallFile(path, { code: 'ledger_unavailable', secretOption, maxBytes: SMALL_FILE_MAX_BYTES }).toString('utf8');
   const password =
-    passwordFile === undefined ? (process.env[PASSWORD_VARIABLE] ?? '') : read(passwordFile).replace(/\r?\n$/, '');
-  return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile) }) };
+    passwordFile === undefined
+      ? (process.env[PASSWORD_VARIABLE] ?? '')
+      : read(passwordFile, 'ledger.password_file').replace(/\r?\n$/, '');
+  return { url, password, ...(caFile === undefined ? {} : { ca: read(caFile, 'ledger.ca_file') }) };
 }
 
 const SSL_MODES = ['disable', 'verify-full', 'require'] as const;

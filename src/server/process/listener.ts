@@ -2,10 +2,10 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Config } from '../../config/config.ts';
 import { PagegateError } from '../../errors.ts';
-import { createMemoryFile } from '../../platform/libc.ts';
 import { listeningSockets, refuseNewConnections, type SocketRange, steerConnections } from '../../platform/sockets.ts';
 import { type Certificate, configuredCertificate } from '../read-certificate.ts';
-import { type HttpRequest, type HttpResponse, loadUws, type TemplatedApp, type us_listen_socket } from '../uws.ts';
+import { createTlsApp, type HandingApp } from '../tls-app.ts';
+import { type HttpRequest, type HttpResponse, loadUws, type us_listen_socket } from '../uws.ts';
 import type { ConnectionCount } from './connections.ts';
 
 export interface ListenerOptions {
@@ -35,18 +35,6 @@ const HANDSHAKE_MS = 100;
 async function afterPoll(waitMs: number): Promise<void> {
   await setTimeout(waitMs);
   await setImmediate();
-}
-
-/** An app with functions that the transport's types lack: those that pass connections from one app to another, and the timeouts. */
-interface HandingApp extends TemplatedApp {
-  /** Returns the descriptor by which another app passes connections to this one. */
-  getDescriptor(): number;
-  addChildAppDescriptor(descriptor: number): void;
-  removeChildAppDescriptor(descriptor: number): void;
-  /** Sets how long a connection may wait before its first request, in seconds. The transport checks every four seconds. */
-  setIdleTimeout(seconds: number): void;
-  /** Sets how long a connection may wait after a response, in seconds. */
-  setResponseTimeout(seconds: number): void;
 }
 
 /** The app that serves all connections opened while one certificate was in use. */
@@ -89,7 +77,7 @@ export class Listener {
    * @throws PagegateError tls_unusable; nothing is changed then
    */
   useCertificate(certificate: Certificate): void {
-    const endpoint: Endpoint = { app: createEndpointApp(certificate, this.#options.tls?.ciphers), connections: 0 };
+    const endpoint: Endpoint = { app: createTlsApp(certificate, this.#options.tls?.ciphers), connections: 0 };
     this.#answer(endpoint.app, (by) => {
       endpoint.connections += by;
     });
@@ -170,35 +158,5 @@ export class Listener {
     app.setResponseTimeout(keepAliveSeconds);
     app.filter(onConnection);
     app.any('/*', handle);
-  }
-}
-
-/**
- * Creates the app of an endpoint. The transport reports no reason if that fails, so the message names the possible ones.
- *
- * @throws PagegateError tls_unusable
- */
-function createEndpointApp(certificate: Certificate, ciphers: string | undefined): HandingApp {
-  return withCertificateFiles(certificate, (files) => {
-    try {
-      return loadUws().SSLApp({ ...files, ...(ciphers === undefined ? {} : { ssl_ciphers: ciphers }) }) as HandingApp;
-    } catch (cause) {
-      const what = `The TLS library does not take tls.ciphers ("${ciphers}"), or a key of this kind: use RSA, or ECDSA on P-256 or P-384.`;
-      throw new PagegateError('tls_unusable', what, { ciphers }, { cause });
-    }
-  });
-}
-
-/** Runs a task with chain and key in in-memory files, because the transport accepts only file names. */
-function withCertificateFiles<T>(
-  { chain, key }: Certificate,
-  task: (files: { readonly cert_file_name: string; readonly key_file_name: string }) => T,
-): T {
-  const [chainFile, keyFile] = [createMemoryFile(chain), createMemoryFile(key)];
-  try {
-    return task({ cert_file_name: chainFile.path, key_file_name: keyFile.path });
-  } finally {
-    chainFile.close();
-    keyFile.close();
   }
 }

@@ -135,8 +135,10 @@ export class Supervisor {
         try {
           await link.ask(how, this.#options.drainTimeoutMs(how === 'retire') + DRAIN_GRACE_MS);
         } catch (error) {
-          const reason = messageOf(error);
-          this.#options.log('worker_killed', { worker, pid: link.pid, reason });
+          const identity = { worker, pid: link.pid };
+          // An end of its own has already removed the link.
+          if (slot.link === link) this.#options.log('worker_killed', { ...identity, reason: messageOf(error) });
+          else this.#options.log('worker_died', { ...identity, how: await link.ended });
           link.kill();
         }
         await Promise.race([link.ended, new Promise((resolve) => setTimeout(resolve, END_MS).unref())]);

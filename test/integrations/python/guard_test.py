@@ -12,6 +12,7 @@ import ssl
 import sys
 import threading
 import time
+import traceback
 import unittest
 import unittest.mock
 import urllib.error
@@ -346,6 +347,13 @@ class FailsClosed(Case):
         ):
             with self.assertRaises((ValueError, OSError), msg=(server, options)):
                 Guard(server, **options)
+        secret = "pg_" + "0aZ" * 12
+        for value in (secret, secret[:20], f"./{secret}", f"X-API-Key: {secret}", f"{KEY}\n"):
+            with self.assertRaises(ValueError) as raised:
+                Guard(good, key_file=value)
+            text = "".join(traceback.format_exception(type(raised.exception), raised.exception, None))
+            self.assertIn("expected the name of a file", text)
+            self.assertNotIn(value.strip(), text)
         os.chmod(open_key, 0o640)
         for server in ("http://localhost:8080", "http://[::1]:8080", "https://pagegate.example/api/", good):
             Guard(server, key_file=open_key).close()

@@ -10,7 +10,8 @@ set -eu
 server=${PAGEGATE_SERVER:-https://127.0.0.1:8443}
 header=${PAGEGATE_HEADER:-/etc/pagegate/key.header}
 [ $# -ge 1 ] || { echo "usage: $0 URL [METHOD]" >&2; exit 1; }
-[ -r "$header" ] || { echo "$0: $header cannot be read: PAGEGATE_HEADER names a file with the line X-API-Key: pg_…" >&2; exit 1; }
+# Without its value: it may be the key itself, given by mistake.
+[ -r "$header" ] || { echo "$0: the file that PAGEGATE_HEADER names (else /etc/pagegate/key.header) cannot be read; it has the line X-API-Key: pg_…" >&2; exit 1; }
 # No ~/.curlrc and no proxy of the environment: either would be given the API key, and its answer would be the verdict.
 answer=$(curl -q --noproxy '*' --silent --show-error --fail --max-time 2 --proto =http,https --max-filesize 1048576 \
   --write-out '\n%{http_code}' ${PAGEGATE_CA:+--cacert "$PAGEGATE_CA"} --header "@$header" --get \

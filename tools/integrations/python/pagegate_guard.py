@@ -897,11 +897,24 @@ def _read_exceptions(given: Mapping[str, Union[str, Iterable[str]]]) -> Dict[str
     return read
 
 
+# What is a key itself, given where the name of its file belongs.
+_LOOKS_LIKE_KEY = re.compile(r"-----BEGIN|[\r\n]|pg_[0-9A-Za-z]{16}")
+
+
 def _read_key(path: Any) -> str:
-    with open(path, encoding="ascii") as file:
-        if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o007:
-            raise PermissionError(f"{path}: others may access the API key; chmod o= it")
-        return file.read(4096).strip()
+    try:
+        with open(path, encoding="ascii") as file:
+            if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o007:
+                raise PermissionError(f"{path}: others may access the API key; chmod o= it")
+            return file.read(4096).strip()
+    except (OSError, ValueError):
+        if not _LOOKS_LIKE_KEY.search(str(path)):
+            raise
+    # Outside of the handler: a traceback of this error must not show the other one.
+    raise ValueError(
+        "key_file (--key-file): expected the name of a file, got what looks like a key itself, which is not repeated here; "
+        "put it into a file and name that"
+    )
 
 
 def _server_address(server: str, plain_http: bool) -> Tuple[str, int, bool]:
