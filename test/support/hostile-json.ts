@@ -1,13 +1,13 @@
-/** What may have become of a valid JSON object on its way: the reader of any file must name what is wrong, or read it as it is meant. */
+/** Ways in which a valid JSON object can be damaged in transit. A reader of a file must name the problem, or read the object as intended. */
 
 interface Hostile {
   readonly name: string;
-  /** What the message says. */
+  /** Matches the error message. */
   readonly expected: RegExp;
   spoil(text: string): Uint8Array;
 }
 
-/** The object with another member before its first. */
+/** Inserts a member before the first member of the object. */
 const before =
   (member: string) =>
   (text: string): Buffer =>
@@ -16,7 +16,7 @@ const before =
 const firstName = (text: string): string => /"(\w+)"/.exec(text)![1]!;
 const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
 
-/** To be refused, each with its place. */
+/** Must be refused, with a message that locates the problem. */
 export const HOSTILE_JSON: readonly Hostile[] = [
   { name: 'no text', expected: /it is empty/, spoil: () => Buffer.alloc(0) },
   {
@@ -58,7 +58,7 @@ export const HOSTILE_JSON: readonly Hostile[] = [
   { name: 'a NUL character in a string', expected: /a raw control character/, spoil: before('"x":"\0"') },
 ];
 
-/** To be read as the text itself is. */
+/** Must be read like the unchanged text. */
 export const HARMLESS_JSON: readonly Omit<Hostile, 'expected'>[] = [
   { name: 'a byte order mark', spoil: (text) => Buffer.from(`\ufeff${text}`) },
   { name: 'CRLF', spoil: (text) => Buffer.from(`\r\n${text.replaceAll(',"', ',\r\n"')}\r\n`) },
