@@ -1,4 +1,4 @@
-/** Databases that are not what a fleet needs: each is refused with words that say what to do, and left as it was. */
+/** Databases that a fleet cannot use: each is refused with a message that says what to do, and left unchanged. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -24,7 +24,7 @@ describe('a URL of a database', () => {
     ['postgres://pagegate@[::1]:1/x?sslmode=require', ['::1:1'], 'require'],
     ['postgres://pagegate@localhost,[::1]:1/x', ['localhost:5432', '::1:1'], 'disable'],
     ['postgres://pagegate@127.example.net/x', ['127.example.net:5432'], 'verify-full'],
-  ])('%s is understood', (url, hosts, sslMode) => {
+  ])('%s is accepted', (url, hosts, sslMode) => {
     const address = parseEngineUrl(url);
     expect(address.hosts.map(({ host, port }) => `${host}:${port}`)).toEqual(hosts);
     expect(address.sslMode).toBe(sslMode);
@@ -90,7 +90,7 @@ async function oldServer(version: string): Promise<Server> {
 describe('a server', () => {
   const urlOf = (port: number): string => `postgres://pagegate@127.0.0.1:${port}/pagegate`;
 
-  it('that is not there is named, with what to check', async () => {
+  it('that does not exist is named, with what to check', async () => {
     const [one, two] = [await freePort(), await freePort()];
     const url = `postgres://pagegate@127.0.0.1:${one},127.0.0.1:${two}/pagegate`;
     const text = await told(connectEngine({ url, password: '' }));
@@ -119,7 +119,7 @@ describe('a database', () => {
   }, 120_000);
   afterAll(() => home.stop());
 
-  it('of somebody else is left alone', async () => {
+  it('of another program is left alone', async () => {
     await home.run('CREATE SCHEMA pagegate; CREATE TABLE pagegate.orders (id int)');
     const engine = await home.connectAside();
     expect(await told(prepareSchema(engine))).toMatch(
@@ -132,7 +132,7 @@ describe('a database', () => {
     await home.clear();
   });
 
-  it('without tables is no ledger where none is made, with those of a newer program it is refused', async () => {
+  it('without tables is not reported as a ledger, and is refused if its tables are of a newer program', async () => {
     const engine = await home.connectAside();
     expect(await told(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
     expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: undefined });
@@ -147,7 +147,7 @@ describe('a database', () => {
     await home.clear();
   });
 
-  it('of an earlier version is brought up, and what was not written down then is no loss', async () => {
+  it('of an earlier version is upgraded, and what it did not record does not count as lost', async () => {
     const engine = await home.connectAside();
     const id = await prepareSchema(engine);
     await home.run(

@@ -1,4 +1,4 @@
-/** A pooler between a node and PostgreSQL: one that keeps a session for its client is as good as the server itself, any other is refused. */
+/** A pooler between a node and PostgreSQL. One that keeps a session for each client works like the server itself; any other is refused. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a pooler; returns the URL of the database behind it. */
+/** Starts a pooler. Returns the URL of the database behind it. */
 async function startPooler(settings: readonly string[]): Promise<string> {
   const port = await freePort();
   const file = join(folder, 'pgbouncer.ini');
@@ -66,7 +66,7 @@ it.each([
   ['transactions', ['pool_mode = transaction']],
   ['transactions, in turn', ['pool_mode = transaction', 'server_round_robin = 1', 'min_pool_size = 3']],
   ['statements', ['pool_mode = statement']],
-])('one that lends sessions by %s is refused, and nothing is made', async (_by, settings) => {
+])('one that assigns sessions by %s is refused, and nothing is created', async (_by, settings) => {
   const url = await startPooler(settings);
   await expect(connectEngine({ url, password: server.password })).rejects.toMatchObject({
     code: 'ledger_unavailable',
@@ -78,7 +78,7 @@ it.each([
 it.each([
   ['several sessions', ['pool_mode = session']],
   ['no session but the first', ['pool_mode = session', 'default_pool_size = 1']],
-])('one that lends %s for as long as a client stays is used', async (_what, settings) => {
+])('one that assigns %s for as long as a client stays is accepted', async (_what, settings) => {
   const url = await startPooler(settings);
   const engine = await connectEngine({ url, password: server.password });
   try {

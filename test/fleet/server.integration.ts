@@ -1,4 +1,4 @@
-/** A database as operators meet it: what is wrong with it is said, doctor looks at it, and the console shows what is in it. */
+/** A database as operators see it: faults are reported, doctor checks it, and the console shows its contents. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -85,7 +85,7 @@ describe('a database that a fleet cannot use', () => {
     expect((error as PagegateError).message).not.toContain(primary.password);
   });
 
-  it('whose tables are newer is refused by an older program, and left as they are', async () => {
+  it('with newer tables is refused by an older program, and left unchanged', async () => {
     const place = installationOf();
     expect((await place.pagegate('account', 'create', 'acme')).code).toBe(0);
     await primary.sql('UPDATE pagegate.ledger SET version = 99');
@@ -107,7 +107,7 @@ function installationOf() {
 describe('doctor', () => {
   beforeEach(clear);
 
-  it('tells of the database, its replication and this node', async () => {
+  it('reports on the database, its replication and this node', async () => {
     const place = installationOf();
     const look = async () => {
       const { json } = await place.pagegate('doctor');
@@ -133,7 +133,7 @@ describe('doctor', () => {
 describe('the commands of a fleet', () => {
   beforeEach(clear);
 
-  it('tell as JSON which nodes there are, and what became of one', async () => {
+  it('list the nodes as JSON, and the outcome for one of them', async () => {
     const place = installationOf();
     await place.pagegate('account', 'create', 'acme');
     await primary.sql(
