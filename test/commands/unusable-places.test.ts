@@ -360,7 +360,7 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     chmodSync(at('state'), 0o700);
     const { status, stdout } = asNobody('doctor');
     expect(status).toBe(7);
-    expect(stdout).toMatch(/PROBLEM +permissions +this user may not use .*belongs to user 0 and has mode 0700\n/);
+    expect(stdout).toMatch(/PROBLEM +permissions +this user cannot use .*belongs to user 0 and has mode 0700\n/);
     expect(stdout.match(/ permissions /g)).toHaveLength(1);
     expect(stdout).toMatch(/PROBLEM +server +server_forbidden/);
   });

@@ -123,7 +123,7 @@ describe('doctor', () => {
     await primary.sql(
       "INSERT INTO pagegate.nodes (id, name, session, created_at, seen_at) VALUES ('x', 'edge-9', 's', 0, 1); UPDATE pagegate.ledger SET learning_since = 1, history = 1",
     );
-    expect(await text()).toMatch(/has lost commits: nothing is granted.*edge-9 not heard, with 0 lookups/);
+    expect(await text()).toMatch(/has lost commits and grants nothing.*no report from edge-9, with 0 lookups/);
     await primary.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
     await primary.sql('SELECT pg_reload_conf()');
     place.remove();

@@ -1,4 +1,4 @@
-/** A helper that cannot start as it was told ends with one line that says why, and lets nothing pass. */
+/** A helper that cannot start with its options ends with one line that says why, and lets nothing pass. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 const key = (name: string): string[] => ['--key-file', join(folder, name)];
 
-/** Both read these options with the same code: the second is tried with the first few. */
+/** Both helpers read these options with the same code, so the second one is only tested with the first few. */
 const CASES: readonly (readonly [string, () => string[], RegExp])[] = [
   ['no key file is named', () => [], /--key-file/],
   ['there is no key file', () => key('none'), /none/],
@@ -43,14 +43,14 @@ describe.each([
       input: '7 http://a.example/ GET\n',
     });
 
-  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 3))('where %s', (_case, words, reason) => {
+  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 3))('does not start: %s', (_case, words, reason) => {
     const { status, stdout, stderr } = start(words());
     expect(stderr).toMatch(new RegExp(`^${name}: [^\n]+\n$`));
     expect(stderr).toMatch(reason);
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   });
 
-  test('where its own option cannot be used', () => {
+  test('does not start if its own option is invalid', () => {
     const own =
       name === 'pagegate-acl'
         ? [['--tunnels', 'allow']]
