@@ -1,4 +1,4 @@
-/** How benches and tools answer when they are called wrongly: before anything is started or written. */
+/** How benches and tools respond to wrong arguments: before anything is started or written. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -17,13 +17,13 @@ describe.each([
   ['tools/eval/eval.ts', 'Usage: '],
   ['tools/dist/make-dist.ts', 'Usage: '],
 ])('%s', (program, told) => {
-  it('tells its usage and ends well with --help', () => {
+  it('prints its usage and ends successfully with --help', () => {
     const { status, stdout, stderr } = call(program, '--help');
     expect(stdout).toContain(told);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('refuses an option that it does not know in one line', () => {
+  it('refuses an unknown option with one line', () => {
     expect(call(program, '--unknown')).toMatchObject({
       status: 2,
       stdout: '',
