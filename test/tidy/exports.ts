@@ -72,7 +72,7 @@ export function usesOwn(text: string, name: string): boolean {
 
 /** Returns exports of files under `folders` that no file under `users` imports. */
 export function unusedExports(folders: readonly string[], users: readonly string[]): Export[] {
-  const taken = new Set(
+  const imported = new Set(
     users
       .flatMap((folder) => sourcesUnder(folder))
       .flatMap((path) => usesOf(path, textOf(path)))
@@ -80,7 +80,7 @@ export function unusedExports(folders: readonly string[], users: readonly string
   );
   return folders
     .flatMap((folder) => sourcesUnder(folder))
-    .filter((file) => !taken.has(`${file} *`))
+    .filter((file) => !imported.has(`${file} *`))
     .flatMap((file) => exportsOf(textOf(file)).map((name) => ({ file, name })))
-    .filter(({ file, name }) => !taken.has(`${file} ${name}`));
+    .filter(({ file, name }) => !imported.has(`${file} ${name}`));
 }
