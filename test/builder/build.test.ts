@@ -368,14 +368,14 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
       mkdirSync(join(drop, 'manifest.json'));
     },
   ],
-  ['a manifest that is no JSON', 'manifest_invalid', () => rewriteManifest(drop, '{"format":')],
+  ['a manifest that is not JSON', 'manifest_invalid', () => rewriteManifest(drop, '{"format":')],
   [
     'a manifest that is not UTF-8',
     'manifest_invalid',
     () => writeFileSync(join(drop, 'manifest.json'), Buffer.of(0x22, 0xff, 0x22)),
   ],
   ['another format', 'manifest_invalid', (manifest) => change(manifest, { format: 'pagegate-drop/2' })],
-  ['a field that nobody knows', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
+  ['an unknown field', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
   ['a missing field', 'manifest_invalid', (manifest) => change(manifest, { dataset: undefined })],
   ['a time that is not one', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
   ['a blank in a time', 'manifest_invalid', (manifest) => change(manifest, { created: '2026-01-02 03:04:05Z' })],
@@ -414,7 +414,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
     'drop_file_name',
     (manifest) => change(manifest, { files: [manifest.files[0], manifest.files[0]] }),
   ],
-  ['a part that is not there', 'drop_part_missing', () => rmSync(join(drop, 'a.ndjson'))],
+  ['a missing part', 'drop_part_missing', () => rmSync(join(drop, 'a.ndjson'))],
   [
     'a part that is a link',
     'drop_file_kind',

@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** Records the calls of a splitter to its sink. */
-class Told implements LineSink {
+class RecordingSink implements LineSink {
   readonly lines: string[] = [];
   repairs = 0;
   line(buffer: Buffer, start: number, end: number, number: number): void {
@@ -68,12 +68,12 @@ describe('blocks of lines', () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = new Random(seed);
       const bytes = hostileText(random);
-      const whole = new Told();
+      const whole = new RecordingSink();
       const splitter = new LineSplitter(whole);
       splitter.push(bytes);
       splitter.end();
-      const told = new Told();
-      const lines = new LineSplitter(told);
+      const sink = new RecordingSink();
+      const lines = new LineSplitter(sink);
       let blocks = 0;
       for await (const { space, sizeBytes, firstLine } of lineBlocks(inChunks(bytes, random), reserve)) {
         blocks += 1;
@@ -83,7 +83,7 @@ describe('blocks of lines', () => {
         space.bytes.fill('x');
       }
       expect(blocks).toBeGreaterThan(5);
-      expect(told.lines).toEqual(whole.lines);
+      expect(sink.lines).toEqual(whole.lines);
     }
   });
 

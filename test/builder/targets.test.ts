@@ -202,9 +202,9 @@ describe('a path', () => {
   ])('leaves no folder behind if the build %s', async (_how, options) => {
     const under = (name: string): string => join(folder, name, 'b', 'c');
     mkdirSync(join(folder, 'kept'));
-    const given = { rejectsFile: under('y'), tempDir: under('z'), ...options };
-    if (options.rejectsFile !== undefined) given.rejectsFile = under('kept');
-    await expect(build(DIRTY, { ...given, out: under('kept') })).rejects.toThrow();
+    const paths = { rejectsFile: under('y'), tempDir: under('z'), ...options };
+    if (options.rejectsFile !== undefined) paths.rejectsFile = under('kept');
+    await expect(build(DIRTY, { ...paths, out: under('kept') })).rejects.toThrow();
     expect(readdirSync(folder).sort()).toEqual(['drop', 'kept']);
     expect(readdirSync(join(folder, 'kept'))).toEqual([]);
   });

@@ -6,8 +6,8 @@ import { NOT_COUNTED, TextCounts } from '../../src/index/write/text-counts.ts';
 const key = new ByteKey();
 
 /** Takes a text from anywhere in memory: between other bytes, at any offset, at the very end or not. */
-function take(text: string, before: string, behind: string): ByteKey {
-  const bytes = Buffer.from(`${before}${text}${behind}`, 'latin1');
+function take(text: string, before: string, after: string): ByteKey {
+  const bytes = Buffer.from(`${before}${text}${after}`, 'latin1');
   key.take(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), before.length, before.length + text.length);
   return key;
 }

@@ -52,7 +52,7 @@ let dir: string;
 let state: string;
 let server: ChildProcess | undefined;
 /** Process id of the successor of that server. */
-let follower: number | undefined;
+let successorPid: number | undefined;
 const seen = new Map<string, unknown[]>();
 const log: string[] = [];
 const answers: unknown[] = [];
@@ -112,7 +112,7 @@ beforeAll(() => {
 
 afterAll(() => {
   if (server !== undefined && server.exitCode === null) server.kill('SIGKILL');
-  if (follower !== undefined && isAlive(follower)) process.kill(follower, 'SIGKILL');
+  if (successorPid !== undefined && isAlive(successorPid)) process.kill(successorPid, 'SIGKILL');
   removeCountersOf(state);
   rmSync(dir, { recursive: true, force: true });
 });
@@ -218,19 +218,19 @@ const linesOf = (text: string): unknown[] =>
 
 /** Starts the server, sends every request, restarts it, and stops the successor. */
 async function runServer(): Promise<void> {
-  let said = '';
+  let stdout = '';
   const child = spawn(process.execPath, [CLI, 'serve', '--config', 'pagegate.json'], { cwd: dir });
   server = child;
   child.stdout.on('data', (chunk) => {
-    said += chunk;
+    stdout += chunk;
   });
   child.stderr.on('data', (chunk) => log.push(String(chunk)));
-  await expect.poll(() => said).toMatch(/pagegate serves \S+ /);
+  await expect.poll(() => stdout).toMatch(/pagegate serves \S+ /);
   await runHere('status');
   await runHere('reload');
-  await askAll(/pagegate serves (\S+) /.exec(said)![1]!);
+  await askAll(/pagegate serves (\S+) /.exec(stdout)![1]!);
   const { pid } = (await runHere('restart')) as { pid: number };
-  follower = pid;
+  successorPid = pid;
   await runHere('status');
   await runHere('drain');
   await expect.poll(() => isAlive(pid)).toBe(false);

@@ -40,11 +40,11 @@ describe('license install', () => {
   });
 
   it.each([
-    ['is not there', 'none.pem', /v-2026=none\.pem|none\.pem: ENOENT/],
+    ['does not exist', 'none.pem', /v-2026=none\.pem|none\.pem: ENOENT/],
     ['is a folder', '.', /\.: expected a regular file, got a folder/],
-    ['is no key', 'acme.json', /Key "v-2026=acme\.json": /],
+    ['is not a key', 'acme.json', /Key "v-2026=acme\.json": /],
     ['is a private key', 'v.private.pem', /Key "v-2026=v\.private\.pem": it is a private key/],
-    ['is another key than the license asks for, and none', 'config.json', /Key "v-2026=config\.json": /],
+    ['is not the key that the license needs, nor any key', 'config.json', /Key "v-2026=config\.json": /],
   ])('names the file if --trust has one that %s', async (_what, file, expected) => {
     for (const command of [['install', 'acme.json'], ['verify', 'acme.json'], ['show']]) {
       const { status, stderr } = await run(...command, '--trust', `v-2026=${file}`);
@@ -54,9 +54,9 @@ describe('license install', () => {
   });
 
   it.each([
-    ['is no JSON', 'v.pem', 'bad_license', 3],
+    ['is not JSON', 'v.pem', 'bad_license', 3],
     ['is JSON of another kind', 'config.json', 'bad_license', 3],
-    ['nobody here trusts', 'acme.json', 'license_untrusted', 6],
+    ['is not trusted here', 'acme.json', 'license_untrusted', 6],
   ])('names the file of a license that %s', async (_what, file, code, exit) => {
     for (const command of ['install', 'verify']) {
       const { status, stderr } = await run(command, file, '--json');

@@ -107,14 +107,14 @@ describe('an index that changes during the lookups', () => {
   ])('and %s ends the list with one line, and gives no further answer', async (_name, change) =>
     withIndex(async (index) => {
       const child = start('--index', index, '--file', '-');
-      const said = text(child.stderr);
+      const stderr = text(child.stderr);
       const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
       child.stdin.write('a.example\n');
       expect(JSON.parse((await answers.next()).value as string)).toMatchObject({ input: 'a.example', found: true });
       change(index);
       child.stdin.write('b.example\n');
       expect(await answers.next()).toMatchObject({ done: true });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
+      expect(await stderr).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
       expect([child.exitCode ?? (await once(child, 'exit'))[0], child.signalCode]).toEqual([5, null]);
     }),
   );

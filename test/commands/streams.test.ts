@@ -181,7 +181,7 @@ describe('an invalid command line with --json', () => {
     ['two forms of a result', ['account', 'usage', '--csv', '--json'], "option '--csv' cannot be used with"],
     ['the generation 0', ['build', 'x', '--out', 'y', '--generation', '0', '--json'], 'a whole number from 1'],
     [
-      'a generation beyond all',
+      'a generation above the maximum',
       ['build', 'x', '--out', 'y', '--generation', '1000000000', '--json'],
       'It must be at most 999999999.',
     ],
@@ -227,7 +227,7 @@ describe('untrusted text', () => {
     ['a URL that is explained', ['explain', `https://example.com/${ESCAPE}`]],
     ['the same as JSON', ['explain', 'https://example.com/\u009b', '--json']],
     ['a value that is refused', ['explain', `a b${ESCAPE}\u009b`]],
-    ['a file that is not there', ['verify', `/nowhere/${ESCAPE}`]],
+    ['a missing file', ['verify', `/nowhere/${ESCAPE}`]],
     ['an unknown command', [`bogus${ESCAPE}`]],
     ['an unknown command, as JSON', ['bogus\u009b', '--json']],
   ])('is escaped in %s', (_name, words) => {

@@ -290,11 +290,11 @@ describe.runIf(process.getuid?.() === 0)('a socket of another user', () => {
 
 describe('a working directory that was removed', () => {
   const runThere = (...words: string[]) => {
-    const there = at('gone');
-    mkdirSync(there);
+    const removed = at('gone');
+    mkdirSync(removed);
     // Node runs the program directly: a shell would print a line of its own.
     const script = 'cd "$0" && rmdir "$0" && exec "$@"';
-    return spawnSync('sh', ['-c', script, there, process.execPath, CLI, ...words], UNHURRIED);
+    return spawnSync('sh', ['-c', script, removed, process.execPath, CLI, ...words], UNHURRIED);
   };
 
   it.each([

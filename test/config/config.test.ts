@@ -157,17 +157,17 @@ describe('is refused, with the place of the error', () => {
     ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot" \(did you mean "port"\?\)/],
     ['a port out of range', { server: { port: 65_536 } }, /server\.port: expected integer, 0 to 65,535, got 65536\.$/],
     [
-      'a text where a number belongs',
+      'a text instead of a number',
       { server: { port: '80' } },
       /server\.port: expected integer, 0 to 65,535, got "80"\.$/,
     ],
     [
-      'a value of none of its types, told once',
+      'a value of none of its types, reported once',
       { server: { workers: 'many' } },
       /: server\.workers: expected integer, 1 to 256 or auto, got "many"\.$/,
     ],
     ['an empty text', { state_dir: '' }, /: state_dir: expected a text that is not empty, got ""\.$/],
-    ['a text where a list belongs', { burst: { exempt: '10.0.0.0/8' } }, /burst\.exempt: expected array, got "10\.0/],
+    ['a text instead of a list', { burst: { exempt: '10.0.0.0/8' } }, /burst\.exempt: expected array, got "10\.0/],
     [
       'a number in a map of texts',
       { license: { trusted_keys: { v: 1 } } },
@@ -189,12 +189,12 @@ describe('is refused, with the place of the error', () => {
       /tls\.certificate_file and tls\.key_file/,
     ],
     [
-      'what is no address, all of it',
+      'every invalid address',
       { burst: { exempt: ['10.0.0.0/8', '1.2.3'], trusted_proxies: ['foo', '::/129'] } },
       /burst\.exempt has "1\.2\.3".*burst\.trusted_proxies has "foo".*"::\/129"/,
     ],
     [
-      'a setting that is set twice, also in two sections of one name',
+      'a setting that is set twice, even in two sections of the same name',
       '{"server":{"port":1,"p\\u006frt":2},"burst":{"exempt":[]},"server":{},"tls":{"key_file":"a:{\\"","ciphers":null}}',
       /server\.port is set more than once \(line 1\); server is set more than once \(line 1\)\.$/,
     ],

@@ -150,14 +150,14 @@ describe('a visitor who cannot continue is told what to do', () => {
 
   it('after a refusal while signed in, on a page with the navigation', async () => {
     const viewer = await console.signIn('viewer');
-    for (const [path, status, said] of [
+    for (const [path, status, expected] of [
       ['accounts/pro/suspend', 403, 'This is for the role operator; yours is viewer.'],
       ['accounts/nobody', 404, 'No account has this name'],
       ['try?url=a&url=b', 400, 'is there twice'],
     ] as const) {
       const reply = await viewer.get(path);
       expect([path, reply.status]).toEqual([path, status]);
-      expect(reply.text).toContain(said);
+      expect(reply.text).toContain(expected);
       expect(reply.text.includes('<nav aria-label="Pages">')).toBe(status !== 400);
     }
     expect((await console.visitor().get('nothing')).text).not.toContain('<nav');

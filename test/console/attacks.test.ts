@@ -62,11 +62,11 @@ it('an IPv6 address is accepted as a host name in the spelling of browsers, howe
 describe('a form', () => {
   it.each([
     ['without its token', { csrf: '' }, {}],
-    ['with a token that somebody made up', { csrf: 'A'.repeat(43) }, {}],
-    ['that another site sent, as the browser says', {}, { 'sec-fetch-site': 'cross-site' }],
-    ['that another port of this host sent, as the browser says', {}, { 'sec-fetch-site': 'same-site' }],
-    ['that another site sent, by its origin', {}, { origin: 'http://evil.example' }],
-    ['that another port of this host sent, by its origin', {}, { origin: 'http://127.0.0.1:1' }],
+    ['with an invented token', { csrf: 'A'.repeat(43) }, {}],
+    ['from another site, according to the browser', {}, { 'sec-fetch-site': 'cross-site' }],
+    ['from another port of this host, according to the browser', {}, { 'sec-fetch-site': 'same-site' }],
+    ['from another site, by its origin', {}, { origin: 'http://evil.example' }],
+    ['from another port of this host, by its origin', {}, { origin: 'http://127.0.0.1:1' }],
     ['of a page without an origin', {}, { origin: 'null' }],
   ])('%s is refused', async (_what, fields, headers) => {
     const operator = await console.signIn('operator');

@@ -74,10 +74,10 @@ describe('a filter', () => {
     ['account=nobody', 404, 'nobody'],
     [`who=${'x'.repeat(300)}`, 400, 'at most 256 characters'],
     ['skip=x', 400, 'expected a whole number'],
-  ])('%s is shown again with its error', async (query, status, said) => {
+  ])('%s is shown again with its error', async (query, status, expected) => {
     const reply = await viewer.get(`audit?what=kept&${query}`);
     expect(reply.status).toBe(status);
-    expect(/role="alert"><p>([^<]*)/.exec(reply.text)?.[1]).toContain(said);
+    expect(/role="alert"><p>([^<]*)/.exec(reply.text)?.[1]).toContain(expected);
     expect(reply.text).toContain('name="what" value="kept"');
   });
 });

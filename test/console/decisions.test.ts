@@ -43,11 +43,11 @@ const write = (name: string, lines: readonly LoggedDecision[]): void =>
 
 async function read(
   filter: DecisionFilter = {},
-  behind?: LogPosition,
+  position?: LogPosition,
   count = Number.POSITIVE_INFINITY,
 ): Promise<string[]> {
   const ids: string[] = [];
-  for await (const line of new DecisionLogs(dir).read(filter, behind)) {
+  for await (const line of new DecisionLogs(dir).read(filter, position)) {
     if (line instanceof SearchProgress) continue;
     ids.push(line.id);
     if (ids.length >= count) break;
@@ -133,12 +133,12 @@ describe('decision logs', () => {
     );
     const all = await read();
     const paged: string[] = [];
-    for (let behind: LogPosition | undefined; ; ) {
-      const page = await read({}, behind, 7);
+    for (let after: LogPosition | undefined; ; ) {
+      const page = await read({}, after, 7);
       paged.push(...page);
       const last = same.find(({ id }) => id === page.at(-1));
       if (last === undefined) break;
-      behind = { time: last.time, id: last.id };
+      after = { time: last.time, id: last.id };
     }
     expect(all).toHaveLength(300);
     expect(paged).toEqual(all);

@@ -19,12 +19,12 @@ afterAll(() => world.stop());
 async function asking(task: () => Promise<void>): Promise<Set<number>> {
   const statuses = new Set<number>();
   let isOver = false;
-  const asked = (async () => {
+  const requests = (async () => {
     while (!isOver) statuses.add((await world.server.check('?url=shop.example.com')).status);
   })();
   await task();
   isOver = true;
-  await asked;
+  await requests;
   return statuses;
 }
 
@@ -67,9 +67,9 @@ describe('a console', () => {
   it('is retried if it cannot listen, and the reason is logged once', async () => {
     const lines: [string, unknown][] = [];
     const { config, server } = world.server;
-    const taken = { ...config, console: { ...config.console, port: server.port } };
+    const occupied = { ...config, console: { ...config.console, port: server.port } };
     const log = (event: string, fields: unknown): void => void lines.push([event, fields]);
-    const other = new ConsoleProcess({ config: taken, server, log, warnings: [] });
+    const other = new ConsoleProcess({ config: occupied, server, log, warnings: [] });
     await expect.poll(() => lines.length).toBeGreaterThan(3);
     await other.stop();
     const failed = ['console_failed', expect.objectContaining({ code: 'listen_failed' })];

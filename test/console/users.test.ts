@@ -38,7 +38,7 @@ const nameOf = async (visitor: Visitor): Promise<string> =>
   /Signed in as <strong>([^<]+)/.exec((await visitor.get('you')).text)?.[1] ?? '';
 
 /** Returns the last message on the page to which a change redirects. */
-async function said(visitor: Visitor, reply: Reply): Promise<string> {
+async function lastNotice(visitor: Visitor, reply: Reply): Promise<string> {
   expect([reply.status, reply.text]).toEqual([303, '']);
   const { text } = await visitor.get(reply.headers.get('location')!.slice(1));
   const notices = [...text.matchAll(/<div class="notice [^"]*"[^>]*>(.*?)<\/div>/gs)];
@@ -98,7 +98,7 @@ describe('a new user', () => {
   it('gets a link that is shown once, and signs in with it', async () => {
     const reply = await operator.submit('users', { name: 'newcomer', role: 'viewer' });
     expect(reply.headers.get('location')).toBe('/users/newcomer');
-    const link = secretOf(await said(operator, reply));
+    const link = secretOf(await lastNotice(operator, reply));
     expect(new URL(link).origin).toBe(new URL(console.url).origin);
     expect((await operator.get('users/newcomer')).text).not.toContain('token=');
     expect(await nameOf(await signInBy(link))).toBe('newcomer');
@@ -111,7 +111,7 @@ describe('a new user', () => {
   it('gets a link with the address that the browser uses, behind any proxy', async () => {
     const headers = { 'sec-fetch-site': 'same-origin', origin: 'https://console.example' };
     const reply = await operator.submit('users', { name: 'proxied', role: 'viewer' }, headers);
-    expect(secretOf(await said(operator, reply))).toMatch(/^https:\/\/console\.example\/sign-in\/link\?token=/);
+    expect(secretOf(await lastNotice(operator, reply))).toMatch(/^https:\/\/console\.example\/sign-in\/link\?token=/);
   });
 
   it.each([
@@ -131,7 +131,7 @@ describe('an action', () => {
   const act = async (name: string, action: string, fields = {}): Promise<string> => {
     const page = await operator.get(`users/${name}/${action}`);
     expect([page.status, page.text.includes('>Cancel</a>')]).toEqual([200, true]);
-    return said(operator, await operator.submit(`users/${name}/${action}`, fields));
+    return lastNotice(operator, await operator.submit(`users/${name}/${action}`, fields));
   };
 
   it('changes the role, and the session with the old role ends', async () => {
@@ -179,7 +179,7 @@ describe('an action', () => {
     const visitor = await signInAs(name);
     const reply = await operator.submit(`users/${name}/remove`);
     expect(reply.headers.get('location')).toBe('/users');
-    expect(await said(operator, reply)).toContain(`${name} is removed.`);
+    expect(await lastNotice(operator, reply)).toContain(`${name} is removed.`);
     expect(userOf(name)).toBeUndefined();
     expect((await visitor.get('')).status).toBe(303);
     expect((await operator.get(`users/${name}`)).status).toBe(404);
@@ -192,8 +192,8 @@ describe('an action', () => {
     const [session, ...others] = sessionsIn((await operator.get(`users/${name}`)).text);
     expect(others).toHaveLength(1);
     const end = () => operator.submit(`users/${name}/end-session`, { session: session! });
-    expect(await said(operator, await end())).toContain(`The session of ${name} from 127.0.0.1 has ended.`);
-    expect(await said(operator, await end())).toContain('had ended already');
+    expect(await lastNotice(operator, await end())).toContain(`The session of ${name} from 127.0.0.1 has ended.`);
+    expect(await lastNotice(operator, await end())).toContain('had ended already');
     const statuses = await Promise.all(visitors.map(async (visitor) => (await visitor.get('')).status));
     expect(statuses.toSorted()).toEqual([200, 303]);
     expect(await audit(`session.end ${name}`)).toHaveLength(1);
@@ -205,7 +205,7 @@ describe('an action', () => {
     for (const action of ['make-viewer', 'remove']) {
       const page = await operator.get(`users/operator-1/${action}`);
       expect(page.text).toMatch(/The console needs at least one operator.*Back to operator-1/s);
-      expect(await said(operator, await operator.submit(`users/operator-1/${action}`))).toContain(
+      expect(await lastNotice(operator, await operator.submit(`users/operator-1/${action}`))).toContain(
         'at least one operator',
       );
     }
@@ -254,7 +254,7 @@ describe('an operator who has a password', () => {
     expect((await owner.get(`users/${target}/${action}`)).text).toContain('name="present"');
     const reply = await owner.submit(`users/${target}/${action}`, { present: 'another password' });
     expect(reply.headers.get('location')).toBe(`/users/${target}/${action}`);
-    expect(await said(owner, reply)).toContain('The current password is wrong. Nothing was changed.');
+    expect(await lastNotice(owner, reply)).toContain('The current password is wrong. Nothing was changed.');
     expect(JSON.stringify(state())).toBe(before);
   });
 
@@ -269,7 +269,7 @@ describe('an operator who has a password', () => {
 
   it('does not need it to end sessions', async () => {
     expect((await owner.get(`users/${target}/sign-out`)).text).not.toContain('name="present"');
-    expect(await said(owner, await owner.submit(`users/${target}/sign-out`))).toContain('ended');
+    expect(await lastNotice(owner, await owner.submit(`users/${target}/sign-out`))).toContain('ended');
   });
 });
 
@@ -297,12 +297,16 @@ describe('your own page', () => {
     const [visitor, other] = [await signInAs(name), await signInAs(name)];
     const own = sessionsIn((await visitor.get('you')).text);
     expect(own).toHaveLength(1);
-    expect(await said(visitor, await visitor.submit('you/end-session', { session: own[0]! }))).toContain('has ended');
+    expect(await lastNotice(visitor, await visitor.submit('you/end-session', { session: own[0]! }))).toContain(
+      'has ended',
+    );
     expect((await other.get('')).status).toBe(303);
     const another = newUser();
     await signInAs(another);
     const [foreign] = sessionsIn((await operator.get(`users/${another}`)).text);
-    expect(await said(visitor, await visitor.submit('you/end-session', { session: foreign! }))).toContain('already');
+    expect(await lastNotice(visitor, await visitor.submit('you/end-session', { session: foreign! }))).toContain(
+      'already',
+    );
     expect(sessionsIn((await operator.get(`users/${another}`)).text)).toEqual([foreign]);
   });
 
@@ -310,7 +314,7 @@ describe('your own page', () => {
     const name = newUser();
     const visitor = await signInAs(name);
     for (const password of ['aaaaaaaaaaaa', `${name}-2026!`])
-      expect(await said(visitor, await visitor.submit('you/password', { password, again: password }))).toContain(
+      expect(await lastNotice(visitor, await visitor.submit('you/password', { password, again: password }))).toContain(
         'is not easily guessed',
       );
     expect(userOf(name)?.hasPassword).toBe(false);

@@ -69,7 +69,7 @@ describe('an open index', () => {
     ['is copied over by another', (path) => copyFileSync(`${path}.other`, path), 'header', /its header is another one/],
     ['is written into', (path) => overwrite(path, Buffer.from([7]), 4000), 'times', /it was written to at 20/],
     [
-      'is written into by somebody who hides it',
+      'is written to by a process that hides it',
       (path) => {
         const { atime, mtime } = statSync(path);
         const bytes = readFileSync(path);
@@ -138,16 +138,16 @@ describe('a file that is truncated while it is read sequentially', () => {
     withIndex(30_000, async (path, folder) => {
       const empty = join(folder, 'empty.pgx');
       writeTinyIndex(empty, [], { names: smallNames });
-      const words = command === 'export' ? [path] : [empty, path];
-      const child = spawn(process.execPath, [CLI, command, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
-      const said = text(child.stderr);
+      const args = command === 'export' ? [path] : [empty, path];
+      const child = spawn(process.execPath, [CLI, command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+      const stderr = text(child.stderr);
       // The command writes until the pipe is full, then waits.
       await once(child.stdout, 'readable');
       cut(path);
       child.stdout.resume();
       const [status, signal] = (await once(child, 'exit')) as [number | null, string | null];
       expect({ status, signal }).toEqual({ status: 5, signal: null });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
+      expect(await stderr).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
     }),
   );
 

@@ -91,12 +91,12 @@ test('a signature can be added to existing ones', async () => {
 test.each<[string, string, RegExp]>([
   ['of something else', 'junk\n', /its line 1 is not the base64 of 64 bytes/],
   ['of eight', `${Buffer.alloc(64).toString('base64')}\n`.repeat(8), /it has 9 lines, and at most 8 are read/],
-])('a signature is not added to a file %s', (_what, text, told) => {
+])('a signature is not added to a file %s', (_what, text, expected) => {
   const drop = bench.drop('d');
   const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
   const file = join(drop, 'manifest.json.sig');
   writeFileSync(file, text);
-  const refusal = { code: 'drop_signature_file', message: expect.stringMatching(told) };
+  const refusal = { code: 'drop_signature_file', message: expect.stringMatching(expected) };
   expect(() => writeSignature(drop, manifestBytes, bench.vendor, true)).toThrow(expect.objectContaining(refusal));
   expect(readFileSync(file, 'utf8')).toBe(text);
   writeSignature(drop, manifestBytes, bench.vendor, false);

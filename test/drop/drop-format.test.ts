@@ -21,7 +21,7 @@ describe('docs/drop-format.md', () => {
     ['rejected pages', 'Level `page`', 'Level `fact`', PAGE_REASONS],
     ['rejected facts', 'Level `fact`', '## Repairs', FACT_REASONS],
     ['repairs', '## Repairs', '## What stops a build', REPAIRS],
-  ] as const)('lists exactly the %s that the builder knows, in its order', (_, start, end, names) => {
+  ] as const)('lists exactly the %s of the builder, in its order', (_, start, end, names) => {
     expect(namesAfter(start, end)).toEqual(names);
   });
 

@@ -127,7 +127,7 @@ describe('pagegate drop manifest', () => {
       writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
       expect(manifest(folder, '--dataset', 'example').status).toBe(0);
       const before = readFileSync(join(folder, 'manifest.json'), 'utf8');
-      for (const [words, status, told] of [
+      for (const [words, status, message] of [
         [[folder], 2, /required option '--dataset/],
         [[folder, '--dataset', 'd', '--page-types', 'all'], 2, /'all' is invalid/],
         [[folder, '--dataset', 'd', '--revision', '0'], 2, /whole number from 1/],
@@ -138,7 +138,7 @@ describe('pagegate drop manifest', () => {
       ] as const) {
         const { status: found, stderr } = manifest(...words);
         expect([words, found]).toEqual([words, status]);
-        expect(stderr).toMatch(told);
+        expect(stderr).toMatch(message);
         expect(stderr).not.toMatch(/\n\s+at /);
       }
       expect(readFileSync(join(folder, 'manifest.json'), 'utf8')).toBe(before);

@@ -45,8 +45,8 @@ const MODES = [
 describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
   let folder: string;
   let server: TestServer;
-  let asked: readonly Question[];
-  let answered: readonly Record<string, unknown>[];
+  let cases: readonly Question[];
+  let answers: readonly Record<string, unknown>[];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'pagegate-explain-'));
     const file = join(folder, 'licensee.json');
@@ -57,11 +57,11 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
       config: { index, policy: { ...policy, file } },
     });
     const labelled = labelledUrls().filter((_, at) => at % 60 === 0);
-    asked = [...SURE, ...labelled.map((url) => ({ url, method: 'GET' })), ...questions(SEED, GENERATED)].filter(
+    cases = [...SURE, ...labelled.map((url) => ({ url, method: 'GET' })), ...questions(SEED, GENERATED)].filter(
       // A request cannot carry text that is not well-formed.
       ({ url }) => url.isWellFormed(),
     );
-    answered = await inLanes(asked, (question) => answerOf(server, question));
+    answers = await inLanes(cases, (question) => answerOf(server, question));
   });
   afterAll(async () => {
     await server.stop();
@@ -70,24 +70,24 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
 
   test('covers every layer, and records of parent domains', () => {
     const layers = new Set(
-      answered.map(({ verdict, matched }) => `${verdict} ${(matched as Said)?.['layer' as never]}`),
+      answers.map(({ verdict, matched }) => `${verdict} ${(matched as Said)?.['layer' as never]}`),
     );
     expect([...layers].sort()).toEqual(
       expect.arrayContaining(['deny page_type_db', 'allow rules', 'allow page_type_db']),
     );
-    const above = asked.filter(({ url }, at) => {
+    const above = cases.filter(({ url }, at) => {
       const target = parseTarget(url);
-      return !('problem' in target) && answered[at]!['found'] === true && answered[at]!['domain'] !== target.key;
+      return !('problem' in target) && answers[at]!['found'] === true && answers[at]!['domain'] !== target.key;
     });
     expect(above.length > 50).toBe(index.subdomains === 'parent');
   });
 
   test("the console gives the server's answer", () => {
     const judge = new Judge(server.config);
-    const differences = asked.flatMap(({ url, method }, at) => {
-      const said = JSON.stringify(triedAs(() => judge.judge(url, method)));
-      const expected = JSON.stringify(answered[at]);
-      return said === expected ? [] : [`${method} ${JSON.stringify(url).slice(0, 200)}: ${expected}, here ${said}`];
+    const differences = cases.flatMap(({ url, method }, at) => {
+      const actual = JSON.stringify(triedAs(() => judge.judge(url, method)));
+      const expected = JSON.stringify(answers[at]);
+      return actual === expected ? [] : [`${method} ${JSON.stringify(url).slice(0, 200)}: ${expected}, here ${actual}`];
     });
     expect(differences).toEqual([]);
   });
@@ -95,14 +95,14 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
   test("explain gives the server's answer", async () => {
     const config = join(folder, 'pagegate.json');
     writeFileSync(config, JSON.stringify({ state_dir: server.config.state_dir, index, policy: server.config.policy }));
-    const some = asked
+    const some = cases
       .map((_, at) => at)
-      .filter((at) => at < SURE.length || at % Math.ceil(asked.length / EXPLAINED) === 0);
+      .filter((at) => at < SURE.length || at % Math.ceil(cases.length / EXPLAINED) === 0);
     for (const at of some) {
-      const { url, method } = asked[at]!;
-      const words = ['explain', `--method=${method}`, '--config', config, '--json', '--', url];
-      const { stdout, stderr } = await pagegateHere(words);
-      const expected = answered[at]!;
+      const { url, method } = cases[at]!;
+      const args = ['explain', `--method=${method}`, '--config', config, '--json', '--', url];
+      const { stdout, stderr } = await pagegateHere(args);
+      const expected = answers[at]!;
       if (expected['error'] !== undefined) {
         expect([url, stderr]).toEqual([url, expect.stringContaining(String(expected['error']))]);
         continue;
@@ -118,11 +118,11 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
   });
 });
 
-async function inLanes<T>(asked: readonly Question[], ask: (question: Question) => Promise<T>): Promise<T[]> {
+async function inLanes<T>(items: readonly Question[], ask: (question: Question) => Promise<T>): Promise<T[]> {
   const answers: T[] = [];
   let next = 0;
   const lane = async (): Promise<void> => {
-    for (let at = next++; at < asked.length; at = next++) answers[at] = await ask(asked[at]!);
+    for (let at = next++; at < items.length; at = next++) answers[at] = await ask(items[at]!);
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return answers;

@@ -116,7 +116,7 @@ describe('accounts and quota', () => {
       expect(body['quota_used']).toBe(1);
     });
 
-    it('contract accounts: clock moved back: behind the start of a subscription its first cycle goes on', async () => {
+    it('contract accounts: clock moved back: before the start of a subscription its first cycle continues', async () => {
       const key = await deployment.createAccount('early');
       const start = Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000;
       await deployment.subscribe('early', 'custom', 1, start);
@@ -158,7 +158,7 @@ describe('accounts and quota', () => {
   });
 
   describe('spec 5 and contract accounts: keys', () => {
-    it('contract accounts: not activated: a suspended account is 403 with its quota, and goes on where it was', async () => {
+    it('contract accounts: not activated: a suspended account gets 403 with its quota, and continues where it was', async () => {
       const key = await deployment.createAccount('late');
       await deployment.subscribe('late', 'pro');
       expect(remainingIn(await look(key))).toBe(89_999);
@@ -276,7 +276,7 @@ describe('accounts and quota', () => {
       expectError(elsewhere!, 429, 'rate_limited');
     });
 
-    it('contract burst limit: X-Forwarded-For: is not believed from an address that is no configured proxy', async () => {
+    it('contract burst limit: X-Forwarded-For: is ignored from an address that is not a configured proxy', async () => {
       const from = nextClient();
       const texts = Array.from({ length: 241 }, (_, i) =>
         requestText('/api/check', [['X-Forwarded-For', `203.0.113.${i % 250}`]]),

@@ -20,10 +20,10 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'a parameter of the segment': (path) => `${path};x=1`,
   'a parameter of a segment without a name': (path) => `${path}/;x=1`,
   'such a parameter in front': (path) => path.replace(/^\//, '/;x=1/'),
-  'a page behind an encoded query': (path) => `${path}%3Fx/y`,
+  'a page after an encoded query': (path) => `${path}%3Fx/y`,
   'decomposed accents': (path) => encodeURI(decodeURI(path).normalize('NFD')),
   'composed accents': (path) => encodeURI(decodeURI(path).normalize('NFC')),
-  'slashes behind an encoded fragment': (path) => `${path}%23/x/y`,
+  'slashes after an encoded fragment': (path) => `${path}%23/x/y`,
   'an empty query': (path) => `${path}?`,
 };
 

@@ -23,7 +23,7 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'base64 of JSON': (text) => base64(JSON.stringify({ ä: 1, u: text })),
   'base64 of an escaped text': (text) => base64(encodeURIComponent(text)),
   'base64 in lines': (text) => base64(text).replace(/\w{8}/g, '$&%0d%0a'),
-  'base64 behind a word': (text) => `Bearer%20${base64(text)}`,
+  'base64 after a word': (text) => `Bearer%20${base64(text)}`,
   hexadecimal: hex,
   'hexadecimal with its sign': (text) => `0x${hex(text).toUpperCase()}`,
 };

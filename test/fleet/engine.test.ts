@@ -11,7 +11,7 @@ import type { SyncReply } from '../../src/ledger/postgres/sync.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { Pglite } from './pglite.ts';
 
-const told = (task: Promise<unknown>): Promise<string> =>
+const outcomeOf = (task: Promise<unknown>): Promise<string> =>
   task.then(
     () => 'done',
     (error: unknown) => (error instanceof PagegateError ? `${error.code}: ${error.message}` : String(error)),
@@ -93,10 +93,10 @@ describe('a server', () => {
   it('that does not exist is named, with what to check', async () => {
     const [one, two] = [await freePort(), await freePort()];
     const url = `postgres://pagegate@127.0.0.1:${one},127.0.0.1:${two}/pagegate`;
-    const text = await told(connectEngine({ url, password: '' }));
+    const text = await outcomeOf(connectEngine({ url, password: '' }));
     expect(text).toMatch(/^ledger_unavailable/);
     for (const port of [one, two]) expect(text).toContain(`127.0.0.1:${port}`);
-    expect(await told(connectEngine({ url: `postgres://u@[::1]:${one}/x`, password: '' }))).toContain(
+    expect(await outcomeOf(connectEngine({ url: `postgres://u@[::1]:${one}/x`, password: '' }))).toContain(
       `u@[::1]:${one}/`,
     );
     expect(text).toContain('Check host and port in ledger.url');
@@ -105,7 +105,7 @@ describe('a server', () => {
   it('that is too old is refused', async () => {
     const server = await oldServer('120022');
     const { port } = server.address() as { port: number };
-    expect(await told(connectEngine({ url: urlOf(port), password: 'x' }))).toMatch(
+    expect(await outcomeOf(connectEngine({ url: urlOf(port), password: 'x' }))).toMatch(
       /^ledger_unavailable.*PostgreSQL 13 or newer is needed, got version number 120022/,
     );
     server.close();
@@ -122,7 +122,7 @@ describe('a database', () => {
   it('of another program is left alone', async () => {
     await home.run('CREATE SCHEMA pagegate; CREATE TABLE pagegate.orders (id int)');
     const engine = await home.connectAside();
-    expect(await told(prepareSchema(engine))).toMatch(
+    expect(await outcomeOf(prepareSchema(engine))).toMatch(
       /^ledger_unavailable.*something else \(orders\).*another database/,
     );
     const { rows } = await home.database.query(
@@ -134,13 +134,13 @@ describe('a database', () => {
 
   it('without tables is not reported as a ledger, and is refused if its tables are of a newer program', async () => {
     const engine = await home.connectAside();
-    expect(await told(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
+    expect(await outcomeOf(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
     expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: undefined });
     const id = await prepareSchema(engine);
     expect(id).toMatch(/^[0-9a-f]{32}$/);
     expect(await prepareSchema(engine)).toBe(id);
     await home.run('UPDATE pagegate.ledger SET version = 99');
-    expect(await told(prepareSchema(engine))).toMatch(/^ledger_version.*expected version \d+, got 99/);
+    expect(await outcomeOf(prepareSchema(engine))).toMatch(/^ledger_version.*expected version \d+, got 99/);
     expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({
       ledger: { version: 99, expected: SCHEMA_VERSION },
     });

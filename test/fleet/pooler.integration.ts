@@ -54,11 +54,11 @@ async function startPooler(settings: readonly string[]): Promise<string> {
   const user = process.getuid?.() === 0 ? ['-u', 'postgres'] : [];
   const child = spawn(PGBOUNCER, [...user, file], { stdio: ['ignore', 'ignore', 'pipe'] });
   pooler = child;
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
-  await expect.poll(() => said, { timeout: 20_000 }).toContain('process up');
+  await expect.poll(() => output, { timeout: 20_000 }).toContain('process up');
   return `postgres://pagegate@127.0.0.1:${port}/pagegate`;
 }
 
@@ -83,13 +83,13 @@ it.each([
   const engine = await connectEngine({ url, password: server.password });
   try {
     await prepareSchema(engine);
-    let heard = 0;
+    let notifications = 0;
     await engine.listen(() => {
-      heard += 1;
+      notifications += 1;
     });
     await engine.script("NOTIFY pagegate, 'own'");
     await server.sql("NOTIFY pagegate, 'of another'");
-    await expect.poll(() => heard).toBe(1);
+    await expect.poll(() => notifications).toBe(1);
   } finally {
     await engine.close();
     await server.sql('DROP SCHEMA pagegate CASCADE');

@@ -339,12 +339,12 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
            SELECT 'many-' || n, 'active', ${anchor}, 'custom', 1000, ${anchor} FROM generate_series(1, ${count}) n;
          UPDATE ledger SET revision = revision + 1`,
       );
-      const told: SyncRequest[] = [];
+      const reports: SyncRequest[] = [];
       const connect = async (): Promise<Engine> => {
         const inner = await engine.connect();
         const query = inner.query.bind(inner);
         inner.query = async (text, values = []) => {
-          if (text.includes('sync(')) told.push(JSON.parse(String(values[0])) as SyncRequest);
+          if (text.includes('sync(')) reports.push(JSON.parse(String(values[0])) as SyncRequest);
           return query(text, values);
         };
         return inner;
@@ -360,11 +360,11 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         INSERT INTO usage_days WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 40)
           SELECT id, ${today} - n, 5 FROM accounts, n`);
       copy.close();
-      told.length = 0;
+      reports.length = 0;
       await node.start();
       await expect.poll(async () => (await known()).spent).toBe(5 * count);
-      await expect.poll(() => told.some(({ full }) => full)).toBe(true);
-      for (const { days } of told) expect(days.length).toBeLessThanOrEqual(10_250);
+      await expect.poll(() => reports.some(({ full }) => full)).toBe(true);
+      for (const { days } of reports) expect(days.length).toBeLessThanOrEqual(10_250);
       const days = await ledger.store.usageByDay(0, null);
       expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(205 * count);
     }, 120_000);

@@ -53,7 +53,7 @@ const statusOf = (text: string) => text.split('\r\n', 1)[0];
 
 describe('plain HTTP', () => {
   test.each([
-    ['a Trailer beside a length', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok', '200 OK'],
+    ['a Trailer and a length', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok', '200 OK'],
     ['the status 000', 'HTTP/1.1 000 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
     ['the status 099', 'HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
     [

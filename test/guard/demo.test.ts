@@ -24,11 +24,11 @@ test('a page passes, a login page is refused with its note, a name with an inter
     config: { policy: { file } },
   });
   closeLater(() => server.stop());
-  const said: string[] = [];
+  const lines: string[] = [];
   const fetches = fetchesOf(site.port);
-  const wrong = await showGuardedFetches(server.url, server.keys['pro']!, fetches, (_title, line) => said.push(line));
+  const wrong = await showGuardedFetches(server.url, server.keys['pro']!, fetches, (_title, line) => lines.push(line));
   expect(wrong).toBe(0);
-  expect(said).toEqual([
+  expect(lines).toEqual([
     `HTTP 200: The page /pricing/ of www.netlify.com:${site.port}.`,
     expect.stringMatching(
       /^RefusedError: .* deny \(page_type_db\/login\)\. Verified login page .* a retry will not help\.$/,

@@ -31,9 +31,9 @@ describe('what each enforcement point sees', () => {
 
   test('is shown by a test if a verdict applies, and by none otherwise', () => {
     const judged = (row: string[]) => columns.filter((_column, at) => row[at + 1] === 'judged');
-    const said = Object.fromEntries(rows.map((row) => [row[0], judged(row).sort()]));
+    const documented = Object.fromEntries(rows.map((row) => [row[0], judged(row).sort()]));
     const shown = Object.fromEntries(Object.entries(CELLS).map(([point, cells]) => [point, Object.keys(cells).sort()]));
-    expect(shown).toEqual(said);
+    expect(shown).toEqual(documented);
   });
 
   test.each(Object.entries(CELLS))('%s: its tests exist', (point, cells: Cells) => {
@@ -85,9 +85,9 @@ describe('the configuration of Squid', () => {
 
   test.each(['squid.conf', 'squid-bump.conf'])('%s removes every header that the guard checks', (file) => {
     const lines = textOf(`tools/integrations/squid/${file}`).matchAll(/^request_header_access (\S+) deny all$/gm);
-    const taken = [...lines].map(([, name = '']) => name.toLowerCase());
+    const removed = [...lines].map(([, name = '']) => name.toLowerCase());
     const known = [...OVERRIDES, ...REWRITES].flatMap((name) => spellings(name.split('-')));
-    expect(taken.sort()).toEqual(known.sort());
+    expect(removed.sort()).toEqual(known.sort());
   });
 });
 

@@ -196,7 +196,7 @@ describe('without a verdict', () => {
   });
 
   test.each([
-    ['nobody listens', 'http://127.0.0.1:1', 'unreachable'],
+    ['no server listens', 'http://127.0.0.1:1', 'unreachable'],
     ['the name does not exist', 'https://pagegate.invalid', 'unreachable'],
   ])('%s: refused', async (_name, server, id) => {
     const refused = await refusalOf(createGuard(server, { timeoutMs: 300 }).guard.enforce(URL_ASKED));
@@ -315,13 +315,13 @@ describe('without a verdict', () => {
     const { guard } = createGuard(judge.url);
     const check = guard.check.bind(guard) as (...given: unknown[]) => Promise<Decision>;
     const noText = Object.create(null);
-    for (const given of [
+    for (const args of [
       [URL_ASKED, { method: 5 }],
       [URL_ASKED, { method: Symbol('x') }],
       [URL_ASKED, null],
       [noText],
     ]) {
-      expect((await check(...given)).verdict).toBe('error');
+      expect((await check(...args)).verdict).toBe('error');
     }
   });
 
@@ -410,7 +410,7 @@ describe('retries', () => {
   });
 
   test.each([
-    ['a status that is no 429 or 503', (response: ServerResponse) => error(response, 500, 'internal')],
+    ['a status other than 429 or 503', (response: ServerResponse) => error(response, 500, 'internal')],
     ['a closed connection', (response: ServerResponse) => void response.destroy()],
   ])('do not happen after %s: the lookup may have been charged', async (_name, answer) => {
     const judge = await createJudge((_url, _method, response) => answer(response) as undefined);
@@ -543,7 +543,7 @@ describe('the options of a guard', () => {
     ['two keys', { key: KEY, keyFile: '/nowhere' }],
     ['a key with a line end', { key: 'a\nb' }],
     ['an empty key', { key: '' }],
-    ['a key file that is not there', { keyFile: '/nowhere/key' }],
+    ['a missing key file', { keyFile: '/nowhere/key' }],
     ['another scheme', { key: KEY, server: 'ftp://127.0.0.1' }],
     ['no URL', { key: KEY, server: 'pagegate' }],
     ['a path', { key: KEY, server: 'https://127.0.0.1/x' }],
@@ -555,9 +555,9 @@ describe('the options of a guard', () => {
     ['no end of time', { key: KEY, timeoutMs: Infinity }],
     ['a time that is text', { key: KEY, timeoutMs: '2000' as unknown as number }],
     ['a password alone in the URL', { key: KEY, server: 'http://:b@127.0.0.1/' }],
-    ['a log that is no function', { key: KEY, log: 'x' as unknown as () => void }],
-    ['an approval that is no function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
-    ['a time that is no number', { key: KEY, timeoutMs: Number.NaN }],
+    ['a log that is not a function', { key: KEY, log: 'x' as unknown as () => void }],
+    ['an approval that is not a function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
+    ['a time that is not a number', { key: KEY, timeoutMs: Number.NaN }],
     ['a negative lifetime', { key: KEY, cacheSeconds: -1 }],
     ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
     ['an exception for a network', { key: KEY, exceptions: { 'a.example': '10.0.0.0/8' } }],
@@ -608,9 +608,9 @@ describe('the options of a guard', () => {
   });
 
   test.each([
-    ['a pipe that nobody writes to', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
+    ['a pipe without a writer', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
     ['larger than any key', () => writeFileSync(join(folder, 'long'), 'k'.repeat(5_000), { mode: 0o600 }), 'long'],
-    ['not there', () => {}, 'none'],
+    ['missing', () => {}, 'none'],
   ])('refuse a key file that is %s', (_name, make, name) => {
     make();
     expect(() => readApiKeyFile(join(folder, name))).toThrow(

@@ -155,8 +155,8 @@ const MALFORMED: readonly (readonly [string, string])[] = [
   ['no url', call({ prompt: 'x' })],
   ['a url that is a list', call({ url: ['https://a.example/'] })],
   ['an empty url', call({ url: ' ' })],
-  ['a method that is no text', call({ url: 'https://a.example/', method: 1 })],
-  ['a method that is no token', call({ url: 'https://a.example/', method: 'G E T' })],
+  ['a method that is not a text', call({ url: 'https://a.example/', method: 1 })],
+  ['a method that is not a token', call({ url: 'https://a.example/', method: 'G E T' })],
   ['two megabytes', call({ url: 'https://a.example/', prompt: 'x'.repeat(2 << 20) })],
 ];
 
@@ -195,8 +195,8 @@ describe('pagegate', () => {
 describe('a hook that cannot work blocks', () => {
   test.each([
     ['no key file', ['--server', 'http://127.0.0.1:1']],
-    ['a key file that is not there', ['--server', 'http://127.0.0.1:1', '--key-file', '/nowhere']],
-    ['an option that nobody knows', ['--unknown']],
+    ['a missing key file', ['--server', 'http://127.0.0.1:1', '--key-file', '/nowhere']],
+    ['an unknown option', ['--unknown']],
     ['an invalid server', ['--server', 'x', '--key-file', '/nowhere']],
   ])('%s', async (_name, args) => {
     const answer = await hook(webFetch('https://a.example/'), args);

@@ -246,10 +246,10 @@ test.each([
   ['is cut off', '{"format":', /: it is no JSON; export it again/],
   ['is null', 'null', /its format must be pagegate-policy-export\/1/],
   ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
-])('a file that %s is reported with a message', (_name, text, said) => {
+])('a file that %s is reported with a message', (_name, text, expected) => {
   const file = join(folder, 'not-exported.json');
   writeFileSync(file, text);
-  expect(() => readLocalVerdicts(file)).toThrow(said);
+  expect(() => readLocalVerdicts(file)).toThrow(expected);
 });
 
 test('the options have defaults for undefined values, and refuse numbers out of range', () => {

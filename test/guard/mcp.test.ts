@@ -368,16 +368,16 @@ describe('a person', () => {
 test('over stdio a message that is too long, or invalid, is reported to the host in one line', async () => {
   const child = spawn(process.execPath, [MAIN, ...argsFor(judge.url)]);
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  let said = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    stderr += chunk;
   });
   child.stdin.on('error', () => {});
   child.stdin.write('nothing\n');
-  await vi.waitFor(() => expect(said).toMatch(/^pagegate-mcp: .*nothing.*\n$/), 20_000);
+  await vi.waitFor(() => expect(stderr).toMatch(/^pagegate-mcp: .*nothing.*\n$/), 20_000);
   child.stdin.write('x'.repeat(11 << 20));
   await ended;
-  expect(said).toMatch(/\npagegate-mcp: .*maximum size.*\n$/);
+  expect(stderr).toMatch(/\npagegate-mcp: .*maximum size.*\n$/);
 });
 
 describe('the HTTP server', () => {

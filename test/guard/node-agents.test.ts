@@ -38,8 +38,8 @@ async function createScene(judging: Judging = allowBut('/login'), options: Guard
   });
   const at = (path: string, host = 'a.example') => `http://${host}:${site.port}${path}`;
   /** Starts a request to the site with these options. */
-  const begin = (given: RequestOptions = {}) =>
-    http.request({ host: 'a.example', port: site.port, agent: agents.http, ...given });
+  const begin = (requestOptions: RequestOptions = {}) =>
+    http.request({ host: 'a.example', port: site.port, agent: agents.http, ...requestOptions });
   return { site, judge, guard, seen, agents, at, begin };
 }
 
@@ -237,40 +237,46 @@ describe('a body cannot become a second request', () => {
   const post = (headers: RequestOptions['headers']): RequestOptions => ({ method: 'POST', headers: headers ?? {} });
   interface Case {
     readonly expected: string;
-    readonly given: RequestOptions;
+    readonly options: RequestOptions;
     readonly begin?: Begin;
   }
   const CASES: readonly (readonly [string, Case])[] = [
-    ['a GET that ends with it', { expected: '200', given: {} }],
-    ['a DELETE that ends with it', { expected: '200', given: { method: 'DELETE' } }],
-    ['a GET that streams it', { expected: '200', given: {}, begin: (request) => request.write('x') }],
+    ['a GET that ends with it', { expected: '200', options: {} }],
+    ['a DELETE that ends with it', { expected: '200', options: { method: 'DELETE' } }],
+    ['a GET that streams it', { expected: '200', options: {}, begin: (request) => request.write('x') }],
     [
       'a GET whose head was sent',
-      { expected: 'says no length', given: {}, begin: (request) => request.flushHeaders() },
+      { expected: 'says no length', options: {}, begin: (request) => request.flushHeaders() },
     ],
-    ['a GET with a list of headers', { expected: 'says no length', given: { headers: ['Host', ''] } }],
-    ['a POST without a length', { expected: 'says no length', given: { method: 'POST' }, begin: withoutLength }],
-    ['a POST with a smaller length', { expected: 'says 0 bytes', given: post({ 'content-length': '0' }) }],
-    ['a POST with a larger length', { expected: 'says 999 bytes', given: post({ 'content-length': '999' }) }],
-    ['a POST with a list for a length', { expected: 'says no length', given: post({ 'content-length': '0, 62' }) }],
-    ['a POST with a number that some read', { expected: 'says no length', given: post({ 'content-length': '0x3e' }) }],
+    ['a GET with a list of headers', { expected: 'says no length', options: { headers: ['Host', ''] } }],
+    ['a POST without a length', { expected: 'says no length', options: { method: 'POST' }, begin: withoutLength }],
+    ['a POST with a smaller length', { expected: 'says 0 bytes', options: post({ 'content-length': '0' }) }],
+    ['a POST with a larger length', { expected: 'says 999 bytes', options: post({ 'content-length': '999' }) }],
+    ['a POST with a list for a length', { expected: 'says no length', options: post({ 'content-length': '0, 62' }) }],
+    [
+      'a POST with a number that some read',
+      { expected: 'says no length', options: post({ 'content-length': '0x3e' }) },
+    ],
     [
       'a POST with two lengths',
-      { expected: 'two lengths', given: post({ 'content-length': '3', 'transfer-encoding': 'chunked' }) },
+      { expected: 'two lengths', options: post({ 'content-length': '3', 'transfer-encoding': 'chunked' }) },
     ],
-    ['a POST with another coding', { expected: 'another way than', given: post({ 'transfer-encoding': 'identity' }) }],
+    [
+      'a POST with another coding',
+      { expected: 'another way than', options: post({ 'transfer-encoding': 'identity' }) },
+    ],
   ];
 
-  test.each(CASES)('%s', async (_name, { expected, given, begin }) => {
+  test.each(CASES)('%s', async (_name, { expected, options, begin }) => {
     const { begin: start, site } = await createScene();
-    const headers = Array.isArray(given.headers) ? ['Host', `a.example:${site.port}`] : given.headers;
-    const request = start({ ...given, ...(headers !== undefined && { headers }) });
+    const headers = Array.isArray(options.headers) ? ['Host', `a.example:${site.port}`] : options.headers;
+    const request = start({ ...options, ...(headers !== undefined && { headers }) });
     begin?.(request);
-    const said = await new Promise<string>((resolve) => {
+    const outcome = await new Promise<string>((resolve) => {
       request.on('response', (response) => resolve(`${response.resume().statusCode}`));
       request.on('error', (error) => resolve(error.message)).end(SMUGGLED);
     });
-    expect(said).toContain(expected);
+    expect(outcome).toContain(expected);
     expect(site.reached.filter((line) => line.includes('/login'))).toEqual([]);
   });
 

@@ -87,7 +87,7 @@ const get = (path) =>
   new Promise((resolve, reject) => {
     http.get(at(path), { agent: agents.http }, (response) => resolve(response.statusCode)).on('error', reject);
   });
-const said = [
+const results = [
   (await guard.check(at('/news'))).verdict,
   await guardedFetch(at('/news')).then((response) => response.text()),
   await guardedFetch(new Request(at('/news'), { method: 'POST', body: 'x' })).then((response) => response.text()),
@@ -100,7 +100,7 @@ const said = [
   typeof startBrowserProxy,
   typeof guardBrowser,
 ];
-console.log(JSON.stringify(said));
+console.log(JSON.stringify(results));
 process.exit(0);
 `;
 

@@ -55,9 +55,9 @@ const alertsOn = async (): Promise<string[]> =>
 
 async function check(url: string, key = pagegate.keys['pro']): Promise<number> {
   const path = `/api/check?url=${encodeURIComponent(url)}`;
-  const asked = request({ port: pagegate.port, path, headers: { 'x-api-key': key }, rejectUnauthorized: false });
-  asked.end();
-  const [response] = await once(asked, 'response');
+  const outgoing = request({ port: pagegate.port, path, headers: { 'x-api-key': key }, rejectUnauthorized: false });
+  outgoing.end();
+  const [response] = await once(outgoing, 'response');
   response.resume();
   return response.statusCode;
 }
@@ -147,19 +147,19 @@ describe('with a live server', () => {
         for (const [, name = ''] of query.matchAll(/pagegate_(fleet_\w+)/g)) expect(METRICS).toHaveProperty(name);
         continue;
       }
-      const asked = query.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '30s');
+      const expression = query.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '30s');
       let result: readonly { readonly value: readonly [number, string] }[] = [];
       await expect
         .poll(
           async () => {
-            ({ result } = await api<{ result: typeof result }>(`query?query=${encodeURIComponent(asked)}`));
+            ({ result } = await api<{ result: typeof result }>(`query?query=${encodeURIComponent(expression)}`));
             return result.length;
           },
-          { timeout: 60_000, message: asked },
+          { timeout: 60_000, message: expression },
         )
         .toBeGreaterThan(0);
       // On an idle server no request waits, so it has no such quantiles.
-      if (!asked.includes('wait_seconds')) expect(Number(result[0]!.value[1]), asked).not.toBeNaN();
+      if (!expression.includes('wait_seconds')) expect(Number(result[0]!.value[1]), expression).not.toBeNaN();
     }
   });
 

@@ -145,8 +145,8 @@ describe.runIf(hasNetwork)('the guard for Python', () => {
     });
 
   test.each(CASES)('%s', async (_case, method, host, path, passes) => {
-    const said = await open(method, `https://${host}${path}`);
-    expect(said).toMatch(
+    const output = await open(method, `https://${host}${path}`);
+    expect(output).toMatch(
       passes ? /^200 / : /^refused pagegate refused [A-Z]+ https:\S+: (?:deny|flag) \(\w+\/\w+\)\. \w/,
     );
     expect(opened.internet.reached).toEqual(passes ? [`${method} https://${host}${path}`] : []);

@@ -306,8 +306,8 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
         expect(context.internet.connections()).toBe(before);
         const log = readdirSync(mine.folder).find((name) => name.startsWith('cache-'))!;
         const lines = readFileSync(join(mine.folder, log), 'utf8').split('\n');
-        const said = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));
-        expect(new Set(said)).toEqual(
+        const messages = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));
+        expect(new Set(messages)).toEqual(
           new Set([`pagegate-acl: ${mine.keyFile}: others may access the API key; chmod o= it`]),
         );
       } finally {

@@ -135,14 +135,14 @@ export async function createJudge(answer: (url: string, method: string) => Answe
     const { searchParams } = new URL(request.url!, 'http://judge');
     const [url, method] = [searchParams.get('url') ?? '', searchParams.get('method') ?? ''];
     asked.push(`${method} ${url}`);
-    const given = answer(url, method);
-    if (given === 'silence') return;
-    if (given === 'hang up') request.socket.destroy();
+    const reply = answer(url, method);
+    if (reply === 'silence') return;
+    if (reply === 'hang up') request.socket.destroy();
     else {
-      const body = given.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
+      const body = reply.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
       // As pagegate does if the client should retry later.
-      const retry = given.status === 429 || given.status === 503 ? { 'retry-after': '30' } : {};
-      response.writeHead(given.status, { 'content-type': 'application/json', ...retry }).end(body);
+      const retry = reply.status === 429 || reply.status === 503 ? { 'retry-after': '30' } : {};
+      response.writeHead(reply.status, { 'content-type': 'application/json', ...retry }).end(body);
     }
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));

@@ -70,10 +70,10 @@ const look = (): void => {
 
 const restore = () => restoreLedger({ backup: backup(), file: folder.file, actor: 'op', now: folder.now });
 
-describe('a ledger that is removed while it serves', () => {
+describe('a ledger that is removed while in use', () => {
   const loss: [string, () => void][] = [
     ['removed', removeLedger],
-    ['removed with its log left behind', () => rmSync(folder.file)],
+    ['removed except for its log', () => rmSync(folder.file)],
     ['emptied', emptyLedger],
     ['removed with its directory', () => rmSync(dirname(folder.file), { recursive: true })],
   ];

@@ -20,13 +20,13 @@ function longPath(): { readonly dir: string; readonly file: string } {
 it('if closed while connecting, it stays closed and reports nothing more', async () => {
   const { file } = longPath();
   await listenForWorkers(file, () => {});
-  const told: string[] = [];
+  const events: string[] = [];
   const links = Array.from({ length: 20 }, () =>
-    connectToWriter(file, { onConnect: () => told.push('connect'), onAnswer: () => told.push('answer') }),
+    connectToWriter(file, { onConnect: () => events.push('connect'), onAnswer: () => events.push('answer') }),
   );
   for (const link of links) link.close();
   await sleep(200);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
 it('keeps trying if the folder of the ledger is missing', async () => {

@@ -106,7 +106,7 @@ describe('a license', () => {
     ['a 31 April', { entitlement: { kind: 'refreshes_until', until: '2027-04-31' } }],
     ['a date in another form', { entitlement: { kind: 'refreshes_until', until: '30.06.2026' } }],
     ['no manifest', { entitlement: { kind: 'frozen', manifests: [] } }],
-    ['a manifest that is no hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
+    ['a manifest that is not a hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
     ['no id', { licenseId: '' }],
     ['an id of 65 characters', { licenseId: 'x'.repeat(65) }],
     ['an id with a space', { licenseId: 'L 1' }],
@@ -142,7 +142,7 @@ describe('a license', () => {
     ['another format', signedWith({ format: 'pagegate-license/2' })],
     ['a further field', signedWith({ seats: 5 })],
     ['no licensee', signedWith({ licensee: '' })],
-    ['bytes that are no UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
+    ['bytes that are not UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
   ])('signed by the vendor is also refused with %s', (_what, text) => {
     expectCode(() => verifyLicense(text, trusted), 'bad_license');
   });

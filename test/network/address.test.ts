@@ -152,13 +152,13 @@ describe('networks', () => {
 describe('the client behind proxies', () => {
   const proxies = ['10.0.0.0/8', 'fd00::/8'].map((text) => parseNetwork(text)!);
   it.each([
-    ['a peer that is no proxy', '1.1.1.1', '2.2.2.2', '1.1.1.1'],
+    ['a peer that is not a proxy', '1.1.1.1', '2.2.2.2', '1.1.1.1'],
     ['a proxy without the header', '10.0.0.1', '', '10.0.0.1'],
     ['the address that the proxy added', '10.0.0.1', '2.2.2.2', '2.2.2.2'],
-    ['the rightmost that is no proxy', '10.0.0.1', '9.9.9.9, 2.2.2.2, 10.0.0.2', '2.2.2.2'],
+    ['the rightmost that is not a proxy', '10.0.0.1', '9.9.9.9, 2.2.2.2, 10.0.0.2', '2.2.2.2'],
     ['IPv6 and ports', 'fd00::1', '[2001:db8::1]:443 , 10.0.0.3:80', '2001:db8::1'],
     ['something unreadable on the way', '10.0.0.1', '2.2.2.2, unknown', '10.0.0.1'],
-    ['something unreadable behind the client', '10.0.0.1', 'unknown, 2.2.2.2', '2.2.2.2'],
+    ['something unreadable after the client', '10.0.0.1', 'unknown, 2.2.2.2', '2.2.2.2'],
     ['only proxies', '10.0.0.1', '10.0.0.2', '10.0.0.1'],
     ['what only looks like an address', '10.0.0.1', 'x[2001:db8::1]', '10.0.0.1'],
     ['an address with a tail', '10.0.0.1', '[2001:db8::1]x', '10.0.0.1'],

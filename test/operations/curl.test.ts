@@ -48,7 +48,7 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     ['a site that is not classified', ['https://unknown.example.org/'], false],
     ['no URL', [], false],
     ['an empty URL', [''], false],
-    ['a URL that no parser takes', ['https://'], false],
+    ['a URL that no parser accepts', ['https://'], false],
   ])('%s', async (_name, args, expected) => {
     // Two seconds without an answer give no verdict. On a busy machine the test tries again.
     if (expected) await expect.poll(() => allows(args)).toBe(true);
@@ -74,11 +74,11 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
       response.writeHead(status, { location: '/' }).end('{"verdict":"allow","note":"\\n200"}');
     }).listen(0, '127.0.0.1');
     await once(other, 'listening');
-    const there = { PAGEGATE_SERVER: `http://127.0.0.1:${(other.address() as AddressInfo).port}` };
+    const env = { PAGEGATE_SERVER: `http://127.0.0.1:${(other.address() as AddressInfo).port}` };
     try {
-      await expect.poll(() => allows(['https://shop.example.com/news'], there)).toBe(true);
+      await expect.poll(() => allows(['https://shop.example.com/news'], env)).toBe(true);
       for (status of [201, 206, 302, 307, 403, 503])
-        expect(await allows(['https://shop.example.com/news'], there), `${status}`).toBe(false);
+        expect(await allows(['https://shop.example.com/news'], env), `${status}`).toBe(false);
     } finally {
       other.close();
     }

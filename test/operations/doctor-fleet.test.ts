@@ -22,7 +22,7 @@ const TABLES: LedgerTables = {
 };
 
 /** Returns the findings, each with its status, about a healthy fleet with these differences. */
-function said(tables: Partial<LedgerTables>, fleet: Partial<FleetDatabase> = {}): string[] {
+function findingsOf(tables: Partial<LedgerTables>, fleet: Partial<FleetDatabase> = {}): string[] {
   const found = { name: 'postgres://db/x', server: 'PostgreSQL 17', ledger: { ...TABLES, ...tables }, ...fleet };
   return judgeFleet({ replication: undefined, ...found }).map(({ status, found: text }) => `${status} ${text}`);
 }
@@ -53,10 +53,14 @@ it.each<[string, Partial<LedgerTables>, string[]]>([
   ['has retired this node', node({ isRetired: true }), [GOOD, 'warning this node was retired', STANDBY]],
   ['knows that this node stopped', node({ isStopped: true }), [GOOD, 'ok this node: stopped, start 2', STANDBY]],
 ])('a database that %s', (_what, tables, expected) => {
-  expect(said(tables)).toEqual(expected);
+  expect(findingsOf(tables)).toEqual(expected);
 });
 
 it('a database without tables, or without a standby, is a warning', () => {
-  expect(said({}, { ledger: undefined })).toEqual([`warning ${WHERE}: no tables`, STANDBY]);
-  expect(said({}, { replication: 'no synchronous standby' })).toEqual([GOOD, HERE, 'warning no synchronous standby']);
+  expect(findingsOf({}, { ledger: undefined })).toEqual([`warning ${WHERE}: no tables`, STANDBY]);
+  expect(findingsOf({}, { replication: 'no synchronous standby' })).toEqual([
+    GOOD,
+    HERE,
+    'warning no synchronous standby',
+  ]);
 });

@@ -354,11 +354,11 @@ describe('the listeners', () => {
     const settings = { state_dir: join(root, 'state'), server: { host: '192.0.2.7', plain_http_anywhere: true } };
     writeFileSync(file, JSON.stringify(settings));
     const program = `"${process.execPath}" "${join(import.meta.dirname, '../../src/cli.ts')}" doctor --config ${file}`;
-    const said = 'server.host is 192.0.2.7, which no interface of this host has';
-    expect(inOwnNetwork(program).stdout).toContain(said);
+    const finding = 'server.host is 192.0.2.7, which no interface of this host has';
+    expect(inOwnNetwork(program).stdout).toContain(finding);
     const { stdout } = inOwnNetwork(`ip route add local 192.0.2.0/24 dev lo && ${program}`);
     expect(stdout).toContain('server.host is 192.0.2.7, without TLS');
-    expect(stdout).not.toContain(said);
+    expect(stdout).not.toContain(finding);
   });
 
   test('that cannot all listen, or are refused, are problems', async () => {

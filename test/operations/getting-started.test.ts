@@ -80,11 +80,11 @@ describe('docs/getting-started.md', () => {
     server = spawn('bash', ['-c', 'exec pagegate serve'], { cwd: folder, env: environment, stdio: 'ignore' });
     await expect.poll(() => spawnSync('pagegate', ['status'], { env: environment }).status).toBe(0);
 
-    const asked = run(steps.slice(serve + 1), folder);
-    expect(asked).toContain('"verdict":"deny"');
-    expect(asked).toContain('may be read');
-    expect(asked).toContain('refused');
-    expect(asked).toContain('example.org: found');
+    const output = run(steps.slice(serve + 1), folder);
+    expect(output).toContain('"verdict":"deny"');
+    expect(output).toContain('may be read');
+    expect(output).toContain('refused');
+    expect(output).toContain('example.org: found');
     expect(filesNowhereIn(join(folder, 'state'))).toEqual([]);
   });
 });

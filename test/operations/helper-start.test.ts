@@ -28,8 +28,8 @@ const CASES: readonly (readonly [string, () => string[], RegExp])[] = [
   ['the key file is empty', () => key('empty'), /key/i],
   ['the key file is a folder', () => ['--key-file', folder], /pagegate-start|EISDIR|others/],
   ['an option is not known', () => [...key('good'), '--verbose'], /--verbose/],
-  ['the server is no URL', () => [...key('good'), '--server', 'nonsense'], /URL|server/i],
-  ['the time is no number', () => [...key('good'), '--timeout-ms', 'soon'], /timeout/i],
+  ['the server is not a URL', () => [...key('good'), '--server', 'nonsense'], /URL|server/i],
+  ['the time is not a number', () => [...key('good'), '--timeout-ms', 'soon'], /timeout/i],
   ['the authorities cannot be read', () => [...key('good'), '--ca-file', join(folder, 'none')], /none/],
 ];
 

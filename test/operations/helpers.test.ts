@@ -149,7 +149,7 @@ describe('a helper and a server', () => {
 
   test.each([
     ['no key file', { 'key-file': undefined }],
-    ['a time that is no number', { 'timeout-ms': 'soon' }],
+    ['a time that is not a number', { 'timeout-ms': 'soon' }],
     ['plain text over a network', { server: 'http://pagegate.example.net' }],
   ])('is not started with %s', (_name, values) => {
     expect(() => askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '1', ...values })).toThrow();

@@ -71,14 +71,14 @@ describe('the dashboard', () => {
   test('has panels with distinct titles and explanations that do not overlap', () => {
     const ids = DASHBOARD.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    const taken = new Set<string>();
+    const occupied = new Set<string>();
     for (const { title, description, targets, gridPos } of DASHBOARD.panels) {
       if (targets !== undefined) expect(description, title).toMatch(/\.$/);
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-          expect(taken.has(`${x} ${y}`), title).toBe(false);
-          taken.add(`${x} ${y}`);
+          expect(occupied.has(`${x} ${y}`), title).toBe(false);
+          occupied.add(`${x} ${y}`);
         }
       }
     }

@@ -73,7 +73,7 @@ describe("the document matches the server's responses", () => {
     ['a bare record', '?domain=bare.example.com', true],
     ['a verified login page', '?url=https%3A%2F%2Ffull.example.com%2Flogin', true],
     ['a write', '?url=https%3A%2F%2Ffull.example.com%2F&method=POST', true],
-    ['a domain that is not there', '?domain=absent.example.org', false],
+    ['a domain that is not found', '?domain=absent.example.org', false],
     ['an address', '?url=http%3A%2F%2F169.254.169.254%2Flatest', false],
   ])('200: %s', async (_name, query, found) => {
     const answer = await server.check(query);
@@ -96,7 +96,7 @@ describe("the document matches the server's responses", () => {
     ['a repeated parameter', '?domain=a.example&domain=a.example', 'repeated_parameter'],
     ['an unknown parameter', '?url=https://a.example/?x=1&y=2', 'unknown_parameter'],
     ['two domains', '?url=a.example&domain=b.example', 'conflicting_input'],
-    ['a method that is no token', '?url=a.example&method=A%20B', 'bad_method'],
+    ['a method that is not a token', '?url=a.example&method=A%20B', 'bad_method'],
     ['a long value', `?url=${'a'.repeat(9000)}`, 'input_too_long'],
     ['two keys', '?url=a.example&api_key=x', 'conflicting_credentials'],
   ])('400: %s', async (_name, query, code) => {

@@ -117,7 +117,7 @@ describe('docs/openapi.json', () => {
     ['a found:false with page types', { found: false, page_types: { login: 'https://a.example/' } }],
     ['a found:false with a language', { found: false, language: 'en' }],
     ['a page type of no vocabulary', { found: true, page_types: { teapot: 'https://a.example/' } }],
-    ['a verdict of none of the three', { verdict: 'maybe' }],
+    ['an unknown verdict', { verdict: 'maybe' }],
     ['a rank of 0', { found: true, global_rank: 0 }],
     ['no quota', { quota_remaining: undefined }],
   ])('refuses a record with %s', (_name, change) => {

@@ -22,12 +22,12 @@ let systemd: DatagramSocket;
 let adminPort: number;
 let first: ServerProcess;
 let pids: number[];
-let told: string[] = [];
+let messages: string[] = [];
 
 /** Returns the notifications to systemd so far. */
-function heard(): string[] {
-  told.push(...systemd.take());
-  return told;
+function received(): string[] {
+  messages.push(...systemd.take());
+  return messages;
 }
 
 const status = (): Promise<ServerStatus> =>
@@ -63,8 +63,8 @@ afterAll(async () => {
 
 describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
   it('starts another process with the same admin listener, and tells systemd which one', async () => {
-    await expect.poll(heard).toEqual([expect.stringMatching(/^READY=1\nSTATUS=pagegate 1\.0\.0 answers on http:/)]);
-    told = [];
+    await expect.poll(received).toEqual([expect.stringMatching(/^READY=1\nSTATUS=pagegate 1\.0\.0 answers on http:/)]);
+    messages = [];
     // The first server accepts both: an idle one keeps its workers for a while, the other one sends its request late.
     const { address } = await status();
     const idle = new Agent({ keepAlive: true });
@@ -96,7 +96,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(said.length).toBeGreaterThan(0);
     expect(said.filter((state) => !(state as Readiness).ready)).toEqual([]);
     await expect.poll(() => first.log).toContain('"taken_over"');
-    await expect.poll(heard).toEqual([`MAINPID=${pid}`, expect.stringMatching(/^READY=1\n/)]);
+    await expect.poll(received).toEqual([`MAINPID=${pid}`, expect.stringMatching(/^READY=1\n/)]);
   });
 
   it('takes over changed settings and another version', async () => {
@@ -147,7 +147,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     process.kill(pid, 'SIGTERM');
     expect(await restarting).toMatchObject({ code: expect.any(Number), json: { error: expect.any(String) } });
     await expect.poll(() => isAlive(pid)).toBe(false);
-    expect(heard().at(-1)).toBe('STOPPING=1');
+    expect(received().at(-1)).toBe('STOPPING=1');
     rmSync(join(place.root, 'pagegate'));
   });
 });

@@ -288,10 +288,10 @@ test('a change that cannot be written to the audit causes a warning', async () =
     mkdirSync(join(own.state, 'ledger'));
     writeFileSync(join(own.state, 'ledger/ledger.sqlite'), 'This is no ledger.');
     const warning = expect.stringMatching(/^The audit has no line of it: /) as string;
-    const said = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
+    const auditWarning = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
     const refreshed = await pagegateOn(own, 'refresh', own.drop('r2', { revision: 2, domains: 4 }));
-    expect(refreshed).toMatchObject({ code: 0, stderr: said, json: { generation: 2, warnings: [warning] } });
-    expect(await pagegateOn(own, 'rollback')).toMatchObject({ code: 0, stderr: said, json: { generation: 1 } });
+    expect(refreshed).toMatchObject({ code: 0, stderr: auditWarning, json: { generation: 2, warnings: [warning] } });
+    expect(await pagegateOn(own, 'rollback')).toMatchObject({ code: 0, stderr: auditWarning, json: { generation: 1 } });
   } finally {
     own.remove();
   }

@@ -110,15 +110,15 @@ describe('spec 2.5: the contents of a register entry', () => {
     ['another hosting', changed({ hosted_by: 'cloud' }), 'hosted_by'],
     ['another rule for the unclassified', changed({ unclassified_destinations: 'allow' }), 'unclassified_destinations'],
     ['tools as text', changed({ tools_and_mcp_servers: 'browser' }), 'tools_and_mcp_servers'],
-    ['a tool that is no text', changed({ tools_and_mcp_servers: ['a', 1] }), 'tools_and_mcp_servers[1]'],
-    ['a data class that is no text', changed({ data_classes: [null] }), 'data_classes[0]'],
+    ['a tool that is not a text', changed({ tools_and_mcp_servers: ['a', 1] }), 'tools_and_mcp_servers[1]'],
+    ['a data class that is not a text', changed({ data_classes: [null] }), 'data_classes[0]'],
     ['exceptions as an object', changed({ exceptions: {} }), 'exceptions'],
-    ['an exception that is no object', changed({ exceptions: ['login'] }), 'exceptions[0]'],
+    ['an exception that is not an object', changed({ exceptions: ['login'] }), 'exceptions[0]'],
     ['an exception without page_type', exception({ page_type: undefined }), 'exceptions[0].page_type'],
     ['an exception without domain', exception({ domain: undefined }), 'exceptions[0].domain'],
     ['an exception without expires', exception({ expires: undefined }), 'exceptions[0].expires'],
     ['an exception that ends on no day', exception({ expires: '2026-13-01' }), 'exceptions[0].expires'],
-    ['an approval that is no boolean', exception({ requires_approval: 'yes' }), 'exceptions[0].requires_approval'],
+    ['an approval that is not a boolean', exception({ requires_approval: 'yes' }), 'exceptions[0].requires_approval'],
     ['a list in the place of an entry', '[[]]', ''],
     ['text in the place of an entry', '"AG-0001"', ''],
   ] as [string, string, string][])('refuses %s and points at the field', (_name, text, field) => {
@@ -132,7 +132,11 @@ describe('the text of a finding', () => {
     ['a date in another form', changed({ review_by: '2026-2-3' }), 'must be a date, YYYY-MM-DD; got "2026-2-3"'],
     ['a number for a date', changed({ review_by: 7 }), 'must be a date, YYYY-MM-DD; got 7'],
     ['a day that does not exist', changed({ review_by: '2026-02-30' }), 'must be a date, YYYY-MM-DD; got "2026-02-30"'],
-    ['no date where null may be', changed({ retired_on: 'soon' }), 'must be a date, YYYY-MM-DD, or null; got "soon"'],
+    [
+      'no date in a field that may be null',
+      changed({ retired_on: 'soon' }),
+      'must be a date, YYYY-MM-DD, or null; got "soon"',
+    ],
     ['an id in another form', changed({ agent_id: 'AG-1' }), 'must match ^AG-[0-9]{4,}$; got "AG-1"'],
     ['another status', changed({ status: 'Pilot' }), /^must be one of proposed, .*; got "Pilot"$/],
   ] as [string, string, string | RegExp][])('of %s', (_name, text, message) => {
@@ -244,11 +248,11 @@ describe('the place of a finding', () => {
 
 describe('a valid entry with a possible mistake', () => {
   it.each([
-    ['a field nobody knows', { risk_scor: 10 }, 'risk_scor'],
+    ['an unknown field', { risk_scor: 10 }, 'risk_scor'],
     ['a blank owner', { owner: ' ' }, 'owner'],
-    ['a lifetime that is no duration', { credential_lifetime: 'forever' }, 'credential_lifetime'],
+    ['a lifetime that is not a duration', { credential_lifetime: 'forever' }, 'credential_lifetime'],
     [
-      'a field of an exception that nobody knows',
+      'an unknown field of an exception',
       { exceptions: [...FULL.exceptions, { ...FULL.exceptions[1], requires_aproval: true }] },
       'exceptions[2].requires_aproval',
     ],

@@ -168,7 +168,7 @@ describe('a refusal', () => {
       'unknown_key',
     ],
     ['an empty key in the query', '?api_key=&domain=x.com', {}, 401, 'missing_key'],
-    ['a key that is no UTF-8', '?api_key=%ff', {}, 401, 'unknown_key'],
+    ['a key that is not UTF-8', '?api_key=%ff', {}, 401, 'unknown_key'],
     ['a key that is not well encoded', '?api_key=%zz&domain=x.com', {}, 401, 'unknown_key'],
   ])('is given for %s', async (_, query, headers, status, error) => {
     const answer = await server.check(query, headers);
@@ -228,9 +228,9 @@ describe('a refusal', () => {
 
   it.each<[string, (key: string, next: string) => string]>([
     ['a body', (key) => withBody(key, 'content-length: 3', 'abc')],
-    ['a body that is not all there', (key) => withBody(key, 'content-length: 3000', 'abc')],
-    ['a body and a request behind it', (key, next) => withBody(key, 'content-length: 3', 'abc') + next],
-    ['a body in chunks and a request behind it', (key, next) => withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next],
+    ['an incomplete body', (key) => withBody(key, 'content-length: 3000', 'abc')],
+    ['a body and a request after it', (key, next) => withBody(key, 'content-length: 3', 'abc') + next],
+    ['a chunked body and a request after it', (key, next) => withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next],
   ])('of %s is a 400, closes the connection, and serves nothing that follows', async (_name, packet) => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const { responses } = await exchange(server.port, [packet(key, text('?domain=plain.org'))], {
@@ -244,7 +244,7 @@ describe('a refusal', () => {
     expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 1);
   });
 
-  it('of a body with several requests behind it serves none of them, although the transport may close before the 400 is sent', async () => {
+  it('of a body with several requests after it serves none of them, although the transport may close before the 400 is sent', async () => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const next = text('?domain=plain.org');
     const packet = withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next + next + next;
@@ -380,7 +380,7 @@ describe('the wire', () => {
     ['no host', 'GET /api/check HTTP/1.1\r\n\r\n', 400],
     ['headers that are too large', `GET /api/check HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(50_000)}\r\n\r\n`, 431],
     [
-      'two ways to say how long the body is',
+      'two definitions of the length of the body',
       'GET /api/check HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\nx',
       400,
     ],

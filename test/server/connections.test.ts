@@ -110,7 +110,7 @@ describe.concurrent('a connection without a complete request is closed after a t
 
   it.each([
     ['nothing', REQUEST, 1],
-    ['nothing behind the second one', REQUEST.repeat(2), 2],
+    ['nothing after the second one', REQUEST.repeat(2), 2],
     ['half a request', `${REQUEST}GET /api`, 1],
     ['an empty line before the next', `${REQUEST}\r\n${REQUEST}`, 1],
   ])('after an answered request: %s', async (_name, text, answers) => {

@@ -55,7 +55,7 @@ it.each<[string, Promise<Readiness>, Readiness]>([
   ['no worker', readinessOf([]), notReady('no worker answers')],
   ['a ledger that fails', readinessOf([worker(0)], [], FAILED), notReady('the ledger cannot be written')],
   [
-    'a ledger that fails for all, told once',
+    'a ledger that fails for all, reported once',
     readinessOf([worker(0, FAILED), worker(1, FAILED)], [], FAILED),
     notReady('the ledger cannot be written'),
   ],
@@ -70,7 +70,7 @@ it.each<[string, Promise<Readiness>, Readiness]>([
     notReady('worker 1 (pid 7) has not answered for 4 s'),
   ],
   [
-    'a worker that ended and gets none',
+    'a worker that ended and has no replacement',
     readinessOf([worker(0)], [{ ...missing, listens: false }]),
     warned('worker 1 (pid 7) has not answered for 4 s'),
   ],

@@ -62,8 +62,8 @@ describe('an identical query', () => {
     // Each has its line; the lines differ only in their times.
     const lines = (): string[] => readFileSync(join(dir, 'decisions-0.ndjson'), 'utf8').trimEnd().split('\n');
     await expect.poll(() => lines().length).toBe(QUERIES.length * TIMES);
-    const said = lines().map((line) => JSON.stringify({ ...JSON.parse(line), id: '', time: '', latency_ms: 0 }));
-    expect(new Set(said).size).toBe(QUERIES.length);
+    const bodies = lines().map((line) => JSON.stringify({ ...JSON.parse(line), id: '', time: '', latency_ms: 0 }));
+    expect(new Set(bodies).size).toBe(QUERIES.length);
   });
 
   it('is charged to the account that sends it, and refused if no quota is left', async () => {
@@ -122,10 +122,10 @@ describe('cached responses', () => {
   it('are limited to a few thousand', () => {
     const answers = new KeptAnswers();
     for (let i = 0; i < 10_000; i++) answers.keep(`q${i}`, judged, bytes(1), bytes(1));
-    const there = Array.from({ length: 10_000 }, (_, at) => answers.get(`q${at}`)).filter(
+    const cached = Array.from({ length: 10_000 }, (_, at) => answers.get(`q${at}`)).filter(
       (answer) => answer !== undefined,
     );
-    expect(there.length).toBeLessThanOrEqual(4_000);
+    expect(cached.length).toBeLessThanOrEqual(4_000);
   });
 
   it('are discarded when their memory is full, and never share a byte', () => {
@@ -135,11 +135,11 @@ describe('cached responses', () => {
       const size = 1_000 + ((i * 37) % 5_000);
       answers.keep(`q${i}`, judged, Buffer.from(`${i}`.padEnd(size)), Buffer.from(`tail ${i}`));
       const all = Array.from({ length: i + 1 }, (_, at) => [at, answers.get(`q${at}`)] as const);
-      const there = all.filter(([, answer]) => answer !== undefined);
-      sizes.push(there.length);
-      expect(there.at(-1)![0]).toBe(i);
+      const cached = all.filter(([, answer]) => answer !== undefined);
+      sizes.push(cached.length);
+      expect(cached.at(-1)![0]).toBe(i);
       if (i % 50 !== 0) continue;
-      for (const [at, answer] of there) {
+      for (const [at, answer] of cached) {
         const { start, gap, end } = answer!;
         expect(answers.pool.toString('latin1', start, gap).trim()).toBe(`${at}`);
         expect(answers.pool.toString('latin1', gap, end)).toBe(`tail ${at}`);

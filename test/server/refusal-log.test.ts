@@ -9,7 +9,7 @@ const CLIENT = parseAddress('10.1.2.3')!;
 describe('the log of refusals', () => {
   const lines: Record<string, unknown>[] = [];
   const log = createLog('info', { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
-  const told = (): unknown[] =>
+  const takeLogged = (): unknown[] =>
     lines.splice(0).map(({ code, account, network, count }) => [code, account, network, count]);
   afterEach(() => {
     vi.useRealTimers();
@@ -22,20 +22,20 @@ describe('the log of refusals', () => {
     for (let i = 0; i < 1_000; i++) refusals.note('quota_exhausted', 'acme', CLIENT);
     refusals.note('quota_exhausted', 'other', CLIENT);
     refusals.note('unknown_key', undefined, CLIENT);
-    expect(told()).toEqual([
+    expect(takeLogged()).toEqual([
       ['quota_exhausted', 'acme', undefined, 1],
       ['quota_exhausted', 'other', undefined, 1],
       ['unknown_key', undefined, undefined, 1],
     ]);
     vi.advanceTimersByTime(60_000);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 999]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 999]]);
     refusals.note('quota_exhausted', 'acme', CLIENT);
-    expect(told()).toEqual([]);
+    expect(takeLogged()).toEqual([]);
     vi.advanceTimersByTime(60_000);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
     vi.advanceTimersByTime(60_000);
     refusals.note('quota_exhausted', 'acme', CLIENT);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
     refusals.close();
   });
 
@@ -63,7 +63,7 @@ describe('the log of refusals', () => {
     const refusals = new RefusalLog({ log, networks: true });
     refusals.note('rate_limited', undefined, CLIENT);
     refusals.note('rate_limited', undefined, parseAddress('10.9.9.9')!);
-    expect(told()).toEqual([
+    expect(takeLogged()).toEqual([
       ['rate_limited', undefined, '10.1.2.0/24', 1],
       ['rate_limited', undefined, '10.9.9.0/24', 1],
     ]);

@@ -61,7 +61,7 @@ describe('hot swap', () => {
 
   it.each<[string, (folder: string) => void, RegExp]>([
     [
-      'a file that is no index',
+      'a file that is not an index',
       (folder) => writeFileSync(join(folder, 'index.pgx'), 'no index', { mode: 0o444 }),
       /index/i,
     ],

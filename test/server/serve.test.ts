@@ -169,7 +169,7 @@ describe('pagegate serve', () => {
   it.each([
     ['is closed', 'pipe'],
     ['is full', openSync('/dev/full', 'w')],
-  ] as const)('serves, with a console too, where its standard output %s', async (_how, stdout) => {
+  ] as const)('serves, even with a console, if its standard output %s', async (_how, stdout) => {
     const withConsole = join(dir, 'console.json');
     const console = { ...installation.config.console, enabled: true, port: await freePort() };
     writeFileSync(withConsole, JSON.stringify({ ...installation.config, console }));
@@ -311,7 +311,7 @@ describe('pagegate serve', () => {
   });
 
   it.each<[string, string[], number, string]>([
-    ['a flag that is no number', ['--port', 'http'], 3, 'config_invalid'],
+    ['a flag that is not a number', ['--port', 'http'], 3, 'config_invalid'],
     ['plain HTTP beyond loopback', ['--host', '0.0.0.0'], 6, 'plain_http_refused'],
   ])('does not start: %s', (_, flags, code, error) => {
     const result = run('serve', ...flags);

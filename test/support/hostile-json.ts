@@ -20,7 +20,7 @@ const DEEP = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
 export const HOSTILE_JSON: readonly Hostile[] = [
   { name: 'no text', expected: /it is empty/, spoil: () => Buffer.alloc(0) },
   {
-    name: 'a text that is cut',
+    name: 'a truncated text',
     expected: /line \d+, column \d+: /,
     spoil: (text) => Buffer.from(text.trimEnd().slice(0, -1)),
   },
@@ -36,12 +36,12 @@ export const HOSTILE_JSON: readonly Hostile[] = [
   },
   { name: 'UTF-16', expected: /it is not UTF-8 text/, spoil: (text) => Buffer.from(`\ufeff${text}`, 'utf16le') },
   {
-    name: 'a name that is there twice',
+    name: 'a repeated name',
     expected: /\w+ is set more than once \(line \d+\)/,
     spoil: (text) => before(`"${firstName(text)}":null`)(text),
   },
   {
-    name: 'a name that is there twice under two spellings',
+    name: 'a name that is repeated in another spelling',
     expected: /\w+ is set more than once/,
     spoil: (text) => {
       const name = firstName(text);
@@ -49,12 +49,12 @@ export const HOSTILE_JSON: readonly Hostile[] = [
     },
   },
   {
-    name: 'thousands of repetitions below a name that is as long as they are',
+    name: 'thousands of repetitions below a name of the same length',
     expected: /line 1, column \d+: names are repeated more than 100 times/,
     spoil: before(`"${'n'.repeat(20_000)}":{"a":0${',"a":0'.repeat(3_000)}}`),
   },
   { name: 'deep nesting', expected: /line 1, column \d+: nested deeper than 32 levels/, spoil: before(`"x":${DEEP}`) },
-  { name: 'a number beyond all', expected: /the number is larger/, spoil: before('"x":[-1e999]') },
+  { name: 'a number that is too large', expected: /the number is larger/, spoil: before('"x":[-1e999]') },
   { name: 'a NUL character in a string', expected: /a raw control character/, spoil: before('"x":"\0"') },
 ];
 

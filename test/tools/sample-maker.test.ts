@@ -37,7 +37,7 @@ describe('page rules', () => {
     ['a source that is not listed', ['tosdr', 'legal', 'field', '', 'https://example.com/privacy']],
     ['a kind without a rule', ['simple-icons', 'brand', 'field', '', 'https://example.com/brand']],
     [
-      'a page that lies off the domain it is given for',
+      'a page on another domain than its own',
       ['jdm', 'account_delete', 'field', 'example.com', 'https://example.org/account'],
     ],
     ['a page of a host of many', ['public-apis', 'docs', 'list', '', 'https://github.com/some/project']],
@@ -45,7 +45,7 @@ describe('page rules', () => {
     ['a script’s link', ['sp500-crawl', 'about', 'label', '', 'https://careers.example.com/about#']],
     ['an address', ['docsearch', 'docs', 'field', '', 'http://192.0.2.1/docs']],
     ['another scheme', ['docsearch', 'docs', 'field', '', 'ftp://example.com/docs']],
-    ['an endpoint that only takes a form', ['yt-dlp', 'login', 'path', '', 'https://www.example.com/v1/login']],
+    ['an endpoint that only accepts a form', ['yt-dlp', 'login', 'path', '', 'https://www.example.com/v1/login']],
     [
       'a privacy page given for account deletion',
       ['jdm', 'account_delete', 'field', 'example.com', 'https://example.com/privacy'],
@@ -71,7 +71,7 @@ describe('page rules', () => {
       'shop.example.com help',
     ],
     [
-      'the registrable domain where none is',
+      'the registrable domain if none is given',
       ['docsearch', 'docs', 'field', '', 'https://docs.example.com/a'],
       'example.com docs',
     ],
