@@ -1,4 +1,4 @@
-/** A vitest reporter that ends the run on one plain line which any tool can read: `N passed, N failed`. */
+/** A vitest reporter that ends the run with one plain line, which any tool can parse: `N passed, N failed`. */
 import type { Reporter, TestModule } from 'vitest/node';
 
 interface Counts {

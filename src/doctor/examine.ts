@@ -20,7 +20,7 @@ export async function examineAsServer(config: Config, readAgain: () => Promise<C
   if (owner === undefined) return examine(config);
   const giveBack = takeRights(owner);
   if (typeof giveBack !== 'function') return [{ id: 'configuration', ...giveBack }, ...(await examine(config))];
-  const how = `, looked at with the rights of user ${owner.uid}`;
+  const how = `, checked with the rights of user ${owner.uid}`;
   try {
     return await examine(await readAgain(), how);
   } catch (error) {
@@ -37,8 +37,8 @@ function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
   try {
     giveBack = actAsUser(uid, gid);
   } catch {
-    const found = `this runs as root, which may not look with the rights of user ${uid}`;
-    return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below see less.');
+    const found = `this command runs as root, but cannot take the rights of user ${uid}`;
+    return warning(found, 'Run it as that user: runuser -u NAME -- pagegate doctor. The checks below are incomplete.');
   }
   try {
     // The checks import further modules, so the user must be able to read the program.
@@ -49,7 +49,7 @@ function takeRights({ uid, gid }: Stats): (() => void) | CheckOutcome {
     const found = `user ${uid}, who owns the state directory, cannot read the program in ${PROGRAM}`;
     return problem(
       found,
-      'A server of that user does not start: move the program, or let everybody read its folder. The checks below see less.',
+      'A server of that user does not start: move the program, or let all users read its folder. The checks below are incomplete.',
     );
   }
 }
@@ -74,7 +74,10 @@ export async function examine(config: Config, how = ''): Promise<CheckResult[]> 
     { id: 'configuration', status: 'ok', found: `state in ${config.state_dir}${how}` },
     ...unreadVariables().map((name) => ({
       id: 'configuration',
-      ...warning(`the environment has ${name}`, 'Nothing reads it; docs/configuration.md names the variables.'),
+      ...warning(
+        `the environment has ${name}`,
+        'pagegate does not read it; docs/configuration.md lists the variables.',
+      ),
     })),
   ];
   return [...configuration, ...(await runChecks([...HOST_CHECKS, ...STATE_CHECKS], config))];

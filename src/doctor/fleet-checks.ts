@@ -7,7 +7,7 @@ import { type Check, type CheckOutcome, ok, problem, skipped, warning } from './
 
 async function checkFleet(config: Config): Promise<readonly CheckOutcome[]> {
   const { file, fleet } = ledgerLocation(config);
-  if (fleet === undefined) return [skipped('a host of its own')];
+  if (fleet === undefined) return [skipped('this host belongs to no fleet')];
   const { connectFleet, readFleetDatabase, nodeIdOf } = await import('../ledger/fleet.ts');
   const engine = await connectFleet(fleet.engine);
   try {
@@ -31,13 +31,13 @@ function examineReplication({ replication }: FleetDatabase): CheckOutcome[] {
 function examineTables({ name, server, ledger }: FleetDatabase): CheckOutcome[] {
   const where = `${name}, ${server}`;
   if (ledger === undefined)
-    return [warning(`${where}: no tables`, 'The first account makes them: pagegate account create NAME')];
+    return [warning(`${where}: no tables`, 'The first account creates them: pagegate account create NAME')];
   const { version, expected, movedTo } = ledger;
-  if (movedTo !== null) return [problem(`${where}: moved to ${movedTo}`, 'Correct ledger.url, or remove it.')];
+  if (movedTo !== null) return [problem(`${where}: moved to ${movedTo}`, 'Correct or remove ledger.url.')];
   if (version > expected)
     return [problem(`${where}: tables of version ${version}, expected ${expected}`, 'Upgrade this program.')];
   if (version < expected)
-    return [warning(`${where}: tables of version ${version}`, `The next start brings them to version ${expected}.`)];
+    return [warning(`${where}: tables of version ${version}`, `The next start upgrades them to version ${expected}.`)];
   return [ok(`${where}: ${counted(ledger.accounts, 'account')}`), ...examineNodes(ledger)];
 }
 
@@ -46,8 +46,8 @@ function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTab
   if (isLearning)
     outcomes.push(
       problem(
-        'the database has lost commits: nothing is granted',
-        'Start all nodes, so that they tell what they hold.',
+        'the database has lost commits and grants nothing',
+        'Start all nodes, so that they report what they hold.',
       ),
     );
   else if (history > 0)
@@ -60,13 +60,13 @@ function examineNodes({ isLearning, history, stranded, silent, node }: LedgerTab
   if (silent.length > 0)
     outcomes.push(
       warning(
-        `${silent.join(', ')} not heard, with ${counted(stranded, 'lookup')}`,
-        'Start the node again; where it is gone for good, run `pagegate fleet retire NODE`.',
+        `no report from ${silent.join(', ')}, with ${counted(stranded, 'lookup')}`,
+        'Start the node again. If it will not return, run `pagegate fleet retire NODE`.',
       ),
     );
   if (node === undefined) return [...outcomes, skipped('this node has not joined yet')];
-  if (node.isRetired) return [...outcomes, warning('this node was retired', 'Its next start joins as another node.')];
-  const since = node.isStopped ? 'stopped' : `heard ${node.seenSecondsAgo} s ago`;
+  if (node.isRetired) return [...outcomes, warning('this node was retired', 'Its next start joins as a new node.')];
+  const since = node.isStopped ? 'stopped' : `last report ${node.seenSecondsAgo} s ago`;
   return [...outcomes, ok(`this node: ${since}, start ${node.incarnation}`)];
 }
 

@@ -19,10 +19,10 @@ function checkPlatform(): CheckOutcome {
   const { platform, arch, versions } = process;
   const found = `${platform} ${arch}, Node.js ${versions.node}`;
   if (platform !== 'linux' || (arch !== 'x64' && arch !== 'arm64')) {
-    return problem(found, 'The transport and the memory mapping are there for Linux on x64 and arm64 only.');
+    return problem(found, 'The transport and the memory mapping need Linux on x64 or arm64.');
   }
   if (Number(versions.node.split('.')[0]) === NODE_MAJOR) return ok(found);
-  return problem(found, `Start the program with src/pagegate, which brings Node.js ${NODE_MAJOR}.`);
+  return problem(found, `Start the program with src/pagegate, which uses Node.js ${NODE_MAJOR}.`);
 }
 
 async function checkTransport(): Promise<CheckOutcome> {
@@ -33,7 +33,7 @@ async function checkTransport(): Promise<CheckOutcome> {
     return problem(`glibc ${glibc}`, `The transport needs glibc ${GLIBC.oldest.join('.')} or newer.`);
   loadUws();
   const adapted = isOlderGlibc(glibc, GLIBC.own);
-  return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy adapted to older glibc)' : ''}`);
+  return ok(`glibc ${glibc}, transport loaded${adapted ? ' (the copy for older glibc)' : ''}`);
 }
 
 async function checkMapping(): Promise<CheckOutcome> {
@@ -44,7 +44,9 @@ async function checkMapping(): Promise<CheckOutcome> {
     const mapping = mapFile(fd, PAGE_SIZE_BYTES);
     const magic = Buffer.from(mapping.buffer.slice(1, 4)).toString('latin1');
     mapping.unmap();
-    return magic === 'ELF' ? ok('files can be mapped') : problem('a mapping reads wrong bytes', 'Report this defect.');
+    return magic === 'ELF'
+      ? ok('files can be mapped')
+      : problem('a mapping reads wrong bytes', 'Report this as a defect.');
   } finally {
     closeSync(fd);
   }
@@ -65,13 +67,10 @@ function checkLimits(config: Config): CheckOutcome {
   const needed = config.server.max_connections + FILES_BESIDE_CONNECTIONS;
   const found = `${files} open files, address space ${space === Number.POSITIVE_INFINITY ? 'unlimited' : space}`;
   if (space !== Number.POSITIVE_INFINITY) {
-    return warning(found, 'An index larger than the address space cannot be mapped; use "ulimit -v unlimited".');
+    return warning(found, 'An index larger than the address space cannot be mapped: use "ulimit -v unlimited".');
   }
   if (files >= needed) return ok(found);
-  return warning(
-    found,
-    `Up to ${needed} can be needed (server.max_connections); raise the limit (LimitNOFILE, ulimit -n).`,
-  );
+  return warning(found, `server.max_connections may need up to ${needed}: raise the limit (LimitNOFILE, ulimit -n).`);
 }
 
 function memoryLimit(): number {
@@ -89,17 +88,20 @@ function memoryLimit(): number {
 function checkMemory(config: Config): CheckOutcome {
   const memory = memoryLimit();
   const found = `${(memory / GIB).toFixed(1)} GiB of memory, ${availableParallelism()} processors`;
-  if (memory < SMALL_MEMORY_BYTES) return warning(found, 'Give it at least 512 MiB; a build needs 256 MB.');
+  if (memory < SMALL_MEMORY_BYTES) return warning(found, 'Provide at least 512 MiB; a build needs 256 MB.');
   const { workers } = config.server;
   if (workers === 'auto' || workers <= availableParallelism()) return ok(found);
-  return warning(found, `server.workers is ${workers}; more workers than processors make it slower.`);
+  return warning(found, `server.workers is ${workers}: more workers than processors make the server slower.`);
 }
 
 function checkClock(): CheckOutcome {
   const now = Date.now();
   const found = new Date(now).toISOString();
   if (now < CLOCK_EARLIEST_MS) {
-    return problem(found, 'The clock is years behind: set it, or cycles and certificates are wrong.');
+    return problem(
+      found,
+      'The clock is years behind: set it. Otherwise quota cycles and certificate checks are wrong.',
+    );
   }
   const synchronized = statSync('/run/systemd/timesync/synchronized', { throwIfNoEntry: false }) !== undefined;
   return ok(synchronized ? `${found}, synchronized` : found);
@@ -136,17 +138,19 @@ async function checkFileSystems(config: Config): Promise<CheckOutcome[]> {
   const kind = VOLATILE_FILE_SYSTEMS.get(type >>> 0);
   if (kind !== undefined)
     findings.push(
-      warning(`the ledger is on ${kind}`, 'Its charges are gone with it; put state_dir on a disk or a volume.'),
+      warning(`the ledger is on ${kind}`, 'The ledger is lost with it: put state_dir on a disk or a volume.'),
     );
   if (bavail * bsize < LEDGER_NEEDS_BYTES) {
     const found = `the disk of ${ledgerDir} is full: ${Math.floor((bavail * bsize) / MIB)} MiB are free`;
-    findings.push(problem(found, 'Free some: without it the ledger cannot be written, and every lookup is 503.'));
+    findings.push(
+      problem(found, 'Free some space: otherwise the ledger cannot be written, and every lookup gets 503.'),
+    );
   }
   // Some file systems create inodes on demand and report a total of 0.
   if (files > 0 && ffree < FILES_NEEDED) {
     const found = `the disk of ${ledgerDir} can hold ${counted(ffree, 'more file')}: its inodes are used up`;
     findings.push(
-      problem(found, 'Remove files there (df -i): without inodes nothing can be written, however much is free.'),
+      problem(found, 'Remove files there (df -i): without inodes nothing can be written, even with free space.'),
     );
   }
   if (findings.length > 0) return findings;

@@ -36,17 +36,21 @@ async function checkIndex(config: Config): Promise<CheckOutcome> {
   const info = await servedIndex(config);
   if (info === undefined && named !== undefined) {
     const [kept] = listGenerations(paths.indexDir).slice(-1);
-    const other = kept === undefined ? '' : `, or serve another one: pagegate rollback --to ${kept.generation}`;
-    return problem(`the index of generation ${named} is gone`, `Bring a drop: pagegate refresh DROP${other}`);
+    const other = kept === undefined ? '' : `, or serve another generation: pagegate rollback --to ${kept.generation}`;
+    return problem(
+      `the index of generation ${named} is missing`,
+      `Build it from a drop: pagegate refresh DROP${other}`,
+    );
   }
   if (info === undefined) {
-    return problem(`there is no ${paths.indexFile}`, 'Bring the first drop: pagegate refresh DROP');
+    return problem(`there is no ${paths.indexFile}`, 'Build the first index from a drop: pagegate refresh DROP');
   }
   const age = Date.now() - Date.parse(info.created);
   const found = `generation ${info.generation}, ${info.dataset} revision ${info.revision}, ${counted(info.recordCount, 'record')}, ${counted(days(age), 'day')} old`;
   if (info.recordCount === 0)
-    return warning(found, 'No domain is found in it: pagegate rollback, or refresh from a drop with records.');
-  if (age < -DAY_MS) return warning(found, `The drop was made at ${info.created}, in the future: check the clock.`);
+    return warning(found, 'Every domain is unknown: run pagegate rollback, or refresh from a drop with records.');
+  if (age < -DAY_MS)
+    return warning(found, `The drop was made at ${info.created}, which is in the future: check the clock.`);
   return ok(found);
 }
 
@@ -54,11 +58,11 @@ async function checkUnicode(config: Config): Promise<CheckOutcome> {
   const { UNICODE_VERSION } = await import('../domain/host-key.ts');
   const { isOwnVocabulary, VOCABULARY_VERSION } = await import('../record/vocabulary.ts');
   const info = await openableIndex(config);
-  if (info === undefined) return skipped('no index, or none that can be opened');
+  if (info === undefined) return skipped('there is no index that can be opened');
   if (!isOwnVocabulary(info.vocabulary)) {
     const { name, version } = info.vocabulary;
-    const found = `the index has page-type vocabulary ${name} ${version}, the program ${VOCABULARY_VERSION}`;
-    return problem(found, 'Build the index again from its drop with this program: pagegate refresh DROP --rebuild');
+    const found = `the index has page-type vocabulary ${name} ${version}, the program has ${VOCABULARY_VERSION}`;
+    return problem(found, 'Build the index again with this program: pagegate refresh DROP --rebuild');
   }
   const found = `the index was normalized with Unicode ${info.unicodeVersion}, the program has ${UNICODE_VERSION}`;
   if (info.unicodeVersion === UNICODE_VERSION)
@@ -76,7 +80,7 @@ function buildNeeds(served: GenerationReport | undefined): number {
 /** Warns of a generation that is not what its report says: no refresh or rollback uses it. */
 function damagedGeneration(generations: readonly Generation[], info: IndexInfo | undefined): CheckOutcome | undefined {
   const served = generations.find((one) => one.current);
-  const rebuild = 'Bring its drop, which is then built again: pagegate refresh DROP';
+  const rebuild = 'Build it again from its drop: pagegate refresh DROP';
   if (served !== undefined && info !== undefined && served.report?.manifestSha256 !== info.manifestSha256) {
     const report = served.report === undefined ? 'has no report' : 'has the report of another drop than its index';
     return warning(`generation ${served.generation}, which is served, ${report}`, rebuild);
@@ -85,7 +89,7 @@ function damagedGeneration(generations: readonly Generation[], info: IndexInfo |
   if (damaged === undefined) return undefined;
   return warning(
     `generation ${damaged.generation} has no report`,
-    `It cannot be activated: remove ${damaged.directory}, or leave that to a later refresh.`,
+    `It cannot be activated: remove ${damaged.directory}, or wait until a refresh removes it.`,
   );
 }
 
@@ -100,14 +104,14 @@ async function checkStore(config: Config): Promise<CheckOutcome> {
   const litter = listLitter(indexDir);
   const found = `${counted(generations.length, 'generation')} kept, ${counted(litter.length, 'leftover')}`;
   if (damaged !== undefined) return damaged;
-  if (litter.length > 0) return warning(found, 'An interrupted refresh left them: pagegate prune');
+  if (litter.length > 0) return warning(found, 'They are from an interrupted refresh; remove them: pagegate prune');
   const served = generations.find((one) => one.current)?.report;
   const { bavail, bsize } = statfsSync(indexDir);
   const needed = buildNeeds(served);
   if (bavail * bsize >= needed) return ok(found);
   return warning(
     `${counted(bavail * bsize, 'byte')} free`,
-    `The next refresh may need ${withCommas(needed)}: free some, or keep fewer generations.`,
+    `The next refresh may need ${withCommas(needed)}: free some space, or keep fewer generations.`,
   );
 }
 
@@ -126,25 +130,31 @@ async function checkLicense(config: Config): Promise<CheckOutcome> {
   const left = endOfDayMs(entitlement.until) - Date.now();
   if (left >= SOON_DAYS * DAY_MS) return ok(found);
   const when = left < 0 ? 'It has ended' : `It ends in ${counted(days(left), 'day')}`;
-  return warning(found, `${when}: what is served goes on, newer drops will be refused. Ask the vendor.`);
+  return warning(
+    found,
+    `${when}: the served data stays in use, newer drops are refused. Ask the vendor for a new license.`,
+  );
 }
 
 async function checkDropKeys(config: Config): Promise<CheckOutcome> {
   const { readDropKeys } = await import('../refresh-steps/drop-keys.ts');
   const keys = readDropKeys(config);
   if (keys.length > 0) return ok(`drops may be signed by ${keys.map((key) => key.name).join(', ')}`);
-  return warning('no key is trusted', 'A refresh needs --unsigned; put the vendor key into refresh.trusted_keys.');
+  return warning(
+    'no key for drops is trusted',
+    'Add the vendor key to refresh.trusted_keys; without it a refresh needs --unsigned.',
+  );
 }
 
 /** Checks the folder for drops: a timer that looks into a missing folder never reports that no drop comes. */
 function checkDrop({ refresh: { drop } }: Config): CheckOutcome {
-  if (drop === null) return skipped('refresh.drop is not set: each refresh is told its drop');
+  if (drop === null) return skipped('refresh.drop is not set: each refresh needs its drop as an argument');
   try {
     readdirSync(drop);
-    return ok(`drops are taken from ${drop}`);
+    return ok(`drops are read from ${drop}`);
   } catch (error) {
-    const advice = `Correct refresh.drop, or make the folder and let this user read it: ${(error as Error).message}`;
-    return warning(`no drop can be taken from ${drop}`, advice);
+    const advice = `Correct refresh.drop, or create the folder and let this user read it: ${(error as Error).message}`;
+    return warning(`drops cannot be read from ${drop}`, advice);
   }
 }
 
@@ -165,9 +175,9 @@ async function checkLedger(config: Config): Promise<CheckOutcome> {
   const { ledgerFile } = statePaths(config);
   const found = readLedgerFacts(ledgerFile, Math.floor(Date.now() / 1000));
   const isCopy = config.ledger.url !== null;
-  if (found === undefined && isCopy) return skipped('this node makes its copy of the ledger when it starts');
+  if (found === undefined && isCopy) return skipped('this node creates its copy of the ledger when it starts');
   if (found === undefined)
-    return warning(`there is no ${ledgerFile}`, 'The first account makes it: pagegate account create NAME');
+    return warning(`there is no ${ledgerFile}`, 'The first account creates it: pagegate account create NAME');
   const { accounts, movedTo, damage, clock, counters } = found;
   if (movedTo !== null) return problem(`${ledgerFile} was moved to ${movedTo}`, 'Set ledger.url.');
   if (damage !== undefined) return problem(`quick_check: ${damage}`, 'Restore a backup: see docs/operations.md.');
@@ -175,10 +185,10 @@ async function checkLedger(config: Config): Promise<CheckOutcome> {
   if (clock !== undefined && !isCopy) return problem(counted(accounts, 'account'), clock);
   if (counters?.isInMemory === false)
     return warning(
-      `the shared counters are ${counters.path}`,
-      'A charge may wait for the disk: give /dev/shm 8 MB more.',
+      `the shared counters are on disk: ${counters.path}`,
+      'Charges may wait for the disk: free 8 MB in /dev/shm, or enlarge it.',
     );
-  if (accounts === 0) return warning('no account', 'Make one: pagegate account create NAME');
+  if (accounts === 0) return warning('there is no account', 'Create one: pagegate account create NAME');
   return (await unreadableKeys(config, found)) ?? ok(`${counted(accounts, 'account')}, intact`);
 }
 
@@ -190,12 +200,12 @@ async function unreadableKeys(config: Config, { keysSealedBy }: LedgerFacts): Pr
   const foreign = [...keysSealedBy].filter(([id]) => id !== vault?.id);
   if (foreign.length === 0) return undefined;
   const keys = foreign.reduce((sum, [, count]) => sum + count, 0);
-  const here = vault === undefined ? `there is no ${ledgerKeyFile}` : `${ledgerKeyFile} is ${vault.id}`;
+  const here = vault === undefined ? `there is no ${ledgerKeyFile}` : `${ledgerKeyFile} has the key ${vault.id}`;
   const mend = config.ledger.url === null ? 'put that file back' : 'copy the file of another node';
   return warning(
-    `${counted(keys, 'key')} sealed by ${foreign.map(([id]) => id).join(', ')}; ${here}`,
-    `They open lookups, but nobody can be shown them: ${mend}, or rotate the keys. ` +
-      'All is well where only the server gets it, as a credential of systemd.',
+    `${counted(keys, 'API key')} encrypted with ${foreign.map(([id]) => id).join(', ')}; ${here}`,
+    `They work for lookups, but cannot be shown again: ${mend}, or rotate the keys. ` +
+      'Ignore this if the file is a credential of systemd that only the server gets.',
   );
 }
 
@@ -206,8 +216,8 @@ async function checkServer(config: Config): Promise<CheckOutcome> {
   try {
     const { ready, reasons, warnings } = (await askServer(socket, 'status', 5_000)) as ServerStatus;
     const found = `a server answers on ${socket}`;
-    if (!ready) return problem(`${found}, and is not ready`, `It says: ${reasons.join('; ')}`);
-    return warnings.length === 0 ? ok(found) : warning(`${found}, and warns`, `It says: ${warnings.join('; ')}`);
+    if (!ready) return problem(`${found}, but is not ready`, `It reports: ${reasons.join('; ')}`);
+    return warnings.length === 0 ? ok(found) : warning(`${found}, with warnings`, `It reports: ${warnings.join('; ')}`);
   } catch (error) {
     if (!(error instanceof PagegateError) || error.code !== 'server_not_running') throw error;
     return skipped(`no server answers on ${socket}`);

@@ -25,14 +25,14 @@ function checkPorts(config: Config): CheckOutcome[] {
     listeners
       .slice(at + 1)
       .filter((other) => other.port === port && overlap(host, other.host))
-      .map((other) => problem(`${name}.port and ${other.name}.port are ${port}`, 'Give each a port of its own.')),
+      .map((other) => problem(`${name}.port and ${other.name}.port are both ${port}`, 'Give each its own port.')),
   );
 }
 
 /** Finds addresses that this host does not have: often they belong to the host from which the configuration was copied. */
 async function checkAddresses(config: Config): Promise<CheckOutcome[]> {
   const advice =
-    'Correct it, or give the host that address first: otherwise the server does not start (listen_failed).';
+    'Correct it, or add that address to the host first: otherwise the server does not start (listen_failed).';
   const findings = enabledListeners(config).map(async ({ name, host }): Promise<CheckOutcome[]> => {
     const address = parseAddress(withoutBrackets(host));
     if (address === undefined || (await canBind(formatAddress(address)))) return [];
@@ -58,19 +58,19 @@ async function checkListeners(config: Config): Promise<CheckOutcome[]> {
   const { server, admin, console } = config;
   const findings = [...checkPorts(config), ...(await checkAddresses(config))];
   if (console.enabled && isPlainBeyondLoopback(config, console.host))
-    findings.push(problem(`console.host is ${console.host}, without TLS`, 'The console needs tls there.'));
+    findings.push(
+      problem(`console.host is ${console.host}, without TLS`, 'Configure tls: beyond loopback the console needs it.'),
+    );
   if (isPlainBeyondLoopback(config, server.host)) {
     const found = `server.host is ${server.host}, without TLS`;
     findings.push(
       server.plain_http_anywhere
-        ? warning(found, 'API keys cross the network in clear; configure tls.')
+        ? warning(found, 'API keys cross the network in clear text: configure tls.')
         : problem(`plain_http_refused: ${found}`, new PagegateError('plain_http_refused').message),
     );
   }
   if (admin.enabled && !isLoopback(admin.host)) {
-    findings.push(
-      warning(`admin.host is ${admin.host}`, 'It asks for no key: keep it on loopback or behind a firewall.'),
-    );
+    findings.push(warning(`admin.host is ${admin.host}`, 'It needs no key: keep it on loopback or behind a firewall.'));
   }
   return findings.length > 0 ? findings : [ok(`lookups on ${server.host}, port ${server.port}`)];
 }
@@ -78,13 +78,13 @@ async function checkListeners(config: Config): Promise<CheckOutcome[]> {
 async function checkCertificate(config: Config): Promise<CheckOutcome[]> {
   const { certificate_file, key_file } = config.tls;
   if (certificate_file === null || key_file === null) {
-    return [skipped('no certificate: plain HTTP, which is for loopback only')];
+    return [skipped('no certificate is configured: plain HTTP, for loopback only')];
   }
   const { expectedNames, readChain } = await import('../server/read-certificate.ts');
   const { chainAndNameWarnings } = await import('../server/certificate-warnings.ts');
   const { chain, certificate } = readChain(certificate_file);
   const others = chainAndNameWarnings({ chain }, expectedNames(config), Date.now());
-  const advice = 'Clients refuse it, or soon will: replace it, then "pagegate reload".';
+  const advice = 'Clients refuse it, or soon will: replace it, then run "pagegate reload".';
   return [judgeDates(certificate), ...others.map((text) => warning(text, advice))];
 }
 
@@ -92,21 +92,24 @@ function judgeDates({ subject, validFrom, validTo }: X509Certificate): CheckOutc
   const left = Date.parse(validTo) - Date.now();
   const found = `${subject.replaceAll('\n', ', ')}, valid to ${validTo}`;
   if (left < 0)
-    return problem(found, 'The certificate has expired: clients refuse it. Replace it, then "pagegate reload".');
+    return problem(
+      found,
+      'The certificate has expired, and clients refuse it: replace it, then run "pagegate reload".',
+    );
   if (Date.parse(validFrom) > Date.now()) {
-    return problem(found, `It is valid only from ${validFrom}: check the clock or the certificate.`);
+    return problem(found, `It is not valid before ${validFrom}: check the clock and the certificate.`);
   }
   if (left >= SOON_DAYS * DAY_MS) return ok(`${found} (${counted(days(left), 'day')})`);
-  return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then "pagegate reload".`);
+  return warning(found, `It expires in ${counted(days(left), 'day')}: replace it, then run "pagegate reload".`);
 }
 
 async function checkPrivateKey(config: Config): Promise<CheckOutcome> {
   const { configuredCertificate } = await import('../server/read-certificate.ts');
   const certificate = configuredCertificate(config.tls);
-  if (certificate === undefined) return skipped('no certificate');
+  if (certificate === undefined) return skipped('no certificate is configured');
   const { createTlsApp } = await import('../server/tls-app.ts');
   createTlsApp(certificate, config.tls.ciphers).close();
-  return ok('the private key fits the certificate, and the TLS library takes it with tls.ciphers');
+  return ok('the private key matches the certificate, and the TLS library accepts both and tls.ciphers');
 }
 
 export const LISTENER_CHECKS: readonly Check[] = [

@@ -30,14 +30,14 @@ function modeOf(stats: Stats): string {
 const closed = (path: string): Guarded => ({
   path,
   forbidden: 0o077,
-  risk: 'Others may read or change it',
+  risk: 'Other users can read or change it',
   bits: 'go=',
 });
 
 const unwritable = (path: string, what: string): Guarded => ({
   path,
   forbidden: OTHERS_WRITE,
-  risk: `Everybody may replace ${what}`,
+  risk: `Any user can replace ${what}`,
   bits: 'o-w',
 });
 
@@ -59,15 +59,15 @@ function guardedPaths(config: Config): Guarded[] {
   const index = [indexDir, join(indexDir, 'generations'), dirname(real), real];
   const trusted = [config.license.trusted_keys, config.refresh.trusted_keys].flatMap((keys) => Object.values(keys));
   return [
-    unwritable(config.state_dir, 'what is served'),
+    unwritable(config.state_dir, 'the served data'),
     ...index.map((path) => unwritable(path, 'the index')),
     ...[dirname(licenseFile), licenseFile].map((path) => unwritable(path, 'the license')),
-    ...trusted.filter((key) => key.startsWith('/')).map((path) => foreign(path, 'the key that is trusted')),
+    ...trusted.filter((key) => key.startsWith('/')).map((path) => foreign(path, 'the trusted key')),
     ...(config.policy.file === null ? [] : [foreign(config.policy.file, 'the policy')]),
     unwritable(join(config.state_dir, 'plans.json'), 'the plans'),
     unwritable(dirname(ledgerFile), 'the ledger'),
-    { path: ledgerFile, forbidden: 0o027, risk: 'Others may read or change it', bits: 'g-w,o=' },
-    unwritable(dirname(ledgerKeyFile), 'the key of the API keys'),
+    { path: ledgerFile, forbidden: 0o027, risk: 'Other users can read or change it', bits: 'g-w,o=' },
+    unwritable(dirname(ledgerKeyFile), 'the encryption key of the API keys'),
     closed(ledgerKeyFile),
     unwritable(runDir, 'the socket for commands'),
     unwritable(logDir, 'the decision log'),
@@ -84,10 +84,10 @@ function judge(
   const found = `${path} has mode ${modeOf(stats)}`;
   if ((stats.mode & forbidden) !== 0) findings.push(problem(found, `${risk}: chmod ${bits} ${path}`));
   else if ((stats.mode & GROUP_WRITE) !== 0 && forbidden === OTHERS_WRITE) {
-    findings.push(warning(found, `Its whole group may do that; if you do not mean it: chmod g-w ${path}`));
+    findings.push(warning(found, `Its whole group can change it; if that is not intended: chmod g-w ${path}`));
   }
   if (!isForeign && !owners.has(stats.uid)) {
-    const advice = `That user can change it whatever its mode is; give it to root or to the server's user (chown).`;
+    const advice = `That user can change it, whatever its mode: give it to root or to the server's user (chown).`;
     findings.push(problem(`${path} belongs to user ${stats.uid}`, advice));
   }
   return findings;
@@ -99,7 +99,7 @@ function judgeParents(stateDir: string): CheckOutcome[] {
   for (let at = dirname(stateDir); ; at = dirname(at)) {
     const stats = statSync(at);
     if ((stats.mode & OTHERS_WRITE) !== 0 && (stats.mode & STICKY) === 0) {
-      const advice = `Everybody may put another folder in the place of ${stateDir}: chmod o-w ${at}`;
+      const advice = `Any user can replace ${stateDir} by another folder: chmod o-w ${at}`;
       findings.push(problem(`${at} has mode ${modeOf(stats)}`, advice));
     }
     if (at === dirname(at)) return findings;
@@ -113,8 +113,8 @@ function judgeRootFiles(config: Config, owner: number): CheckOutcome[] {
   const paths = new Set([...guardedPaths(config).map(({ path }) => path), dirname(consoleFile), logDir]);
   const ofRoot = [...paths].filter((path) => path.startsWith(`${config.state_dir}/`) && isOfRoot(path));
   if (ofRoot.length === 0) return [];
-  const found = `${config.state_dir} belongs to user ${owner}, but to root belong ${ofRoot.join(', ')}`;
-  const advice = `Commands were run as root, and the server of that user cannot change what they made: chown -R --reference=${config.state_dir} ${config.state_dir}`;
+  const found = `${config.state_dir} belongs to user ${owner}, but root owns ${ofRoot.join(', ')}`;
+  const advice = `Commands were run as root, and the server of that user cannot change the files they created: chown -R --reference=${config.state_dir} ${config.state_dir}`;
   return [problem(found, advice)];
 }
 
@@ -141,10 +141,13 @@ async function unusable(stateDir: string, stats: Stats): Promise<CheckOutcome | 
   if (refusal === 'EROFS')
     return problem(
       `${stateDir} is on a file system that is mounted read-only`,
-      'Look into the kernel log; mount it writable.',
+      'Check the kernel log, and mount it writable.',
     );
-  const found = `this user may not use ${stateDir}, which belongs to user ${stats.uid} and has mode ${modeOf(stats)}`;
-  return problem(found, 'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below see less.');
+  const found = `this user cannot use ${stateDir}, which belongs to user ${stats.uid} and has mode ${modeOf(stats)}`;
+  return problem(
+    found,
+    'Run pagegate as its owner: runuser -u NAME -- pagegate doctor. The checks below are incomplete.',
+  );
 }
 
 /** Finds files in places where the program creates a folder. */
@@ -153,7 +156,7 @@ function judgeKinds(config: Config): CheckOutcome[] {
   const holders = [ledgerFile, ledgerKeyFile, licenseFile, consoleFile].map((file) => dirname(file));
   return [indexDir, ...holders, runDir, logDir]
     .filter((folder) => statSync(folder, { throwIfNoEntry: false })?.isDirectory() === false)
-    .map((path) => problem(`${path} is not a folder`, 'The program makes a folder there: move what is there away.'));
+    .map((path) => problem(`${path} is not a folder`, 'The program needs a folder there: move the file away.'));
 }
 
 function attempt(task: () => CheckOutcome[]): CheckOutcome[] {
@@ -168,7 +171,7 @@ async function checkPermissions(config: Config): Promise<CheckOutcome | readonly
   const { state_dir } = config;
   const stats = statSync(state_dir, { throwIfNoEntry: false });
   if (stats === undefined) {
-    return warning(`${state_dir} is not there`, 'The first refresh makes it; check state_dir if you expected it.');
+    return warning(`${state_dir} does not exist`, 'The first refresh creates it; check state_dir if it should exist.');
   }
   const useless = await unusable(state_dir, stats);
   if (useless !== undefined) return useless;
@@ -183,8 +186,8 @@ async function checkPermissions(config: Config): Promise<CheckOutcome | readonly
     ...attempt(() => judgeRootFiles(config, stats.uid)),
   ];
   if (sameFolder(dirname(ledgerKeyFile), dirname(ledgerFile))) {
-    const advice = 'A backup of that folder holds both; make "keys" in the state directory a folder of its own.';
-    findings.push(warning('the key of the API keys lies beside the ledger', advice));
+    const advice = 'A backup of that folder contains both: make "keys" in the state directory a folder of its own.';
+    findings.push(warning('the encryption key of the API keys is in the folder of the ledger', advice));
   }
   return findings.length > 0 ? findings : ok(`${state_dir} has mode ${modeOf(stats)}`);
 }

@@ -1,8 +1,8 @@
-/** The queue by which the workers of a scan share blocks of lines. */
+/** The queue through which the workers of a scan share blocks of lines. */
 import { describe, expect, it } from 'vitest';
 import { BlockQueue, type QueuedBlock } from '../../src/builder/scan/block-queue.ts';
 
-/** The queues of that many workers over one memory. */
+/** Returns the queues of that many workers over one shared memory. */
 function queues(workers: number, parts: number): BlockQueue[] {
   const memory = BlockQueue.allocate(workers, parts);
   return Array.from({ length: workers }, (_, worker) => new BlockQueue(memory, worker));
@@ -25,7 +25,7 @@ describe('the queue of a scan', () => {
     expect(a.isAllScanned).toBe(true);
   });
 
-  it('gives blocks in the order in which they came, with all that is known of them', () => {
+  it('returns blocks in order of arrival, with all their metadata', () => {
     const [a, b] = queues(2, 2) as [BlockQueue, BlockQueue];
     a.beginPart();
     b.beginPart();
@@ -41,7 +41,7 @@ describe('the queue of a scan', () => {
     expect(b.take()).toBeUndefined();
   });
 
-  it('tells a reader how much of its part is scanned, by whomever', () => {
+  it('reports to a reader how much of its part has been scanned, by any worker', () => {
     const [a, b] = queues(2, 2) as [BlockQueue, BlockQueue];
     a.beginPart();
     b.beginPart();
@@ -58,7 +58,7 @@ describe('the queue of a scan', () => {
     expect(a.counted).toBe(0);
   });
 
-  it('has memory for four blocks of each worker, and gives it again', () => {
+  it('has memory for four blocks per worker, and reuses it', () => {
     const [queue] = queues(1, 1) as [BlockQueue];
     const numbers = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
@@ -75,7 +75,7 @@ describe('the queue of a scan', () => {
     expect(queue.counted).toBe(12);
   });
 
-  it('lets a worker keep its block where nobody helps, and some for each that does', () => {
+  it('lets a worker keep a block of its own if there are no helpers, and has some for each helper', () => {
     const [reader, helper] = queues(2, 1) as [BlockQueue, BlockQueue];
     reader.beginPart();
     expect(reader.hasSurplus).toBe(false);

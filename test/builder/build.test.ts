@@ -66,7 +66,7 @@ const entries = (count: number, tag: string): { domain: string; global_rank: num
   });
 
 describe('a build', () => {
-  it('takes plain, gzip and zstd parts; every fact arrives', async () => {
+  it('accepts plain, gzip and zstd parts; every fact is in the index', async () => {
     const rich = {
       domain: 'rich.example',
       language: 'de',
@@ -122,7 +122,7 @@ describe('a build', () => {
     index.close();
   });
 
-  it('lets the later entry of the drop win, also where its part is read first', async () => {
+  it('lets the later entry of the drop win, even if its part is read first', async () => {
     const filler = entries(3000, 'filler');
     await makeDrop(drop, {
       'a.ndjson': [
@@ -135,7 +135,7 @@ describe('a build', () => {
     const report = await build();
     expect(report.duplicates).toBe(3);
     expect(report.recordCount).toBe(3001);
-    // As a whole, not field by field: the rank of an earlier entry is gone.
+    // The whole entry is replaced, not single fields: the rank of the earlier one is gone.
     expect(lookUp(['twice.example'])['twice.example']).toEqual({
       domain: 'twice.example',
       language: 'it',
@@ -143,7 +143,7 @@ describe('a build', () => {
     });
   });
 
-  it('counts what is wrong, names file and line, and keeps the rest', async () => {
+  it('counts what is wrong, reports file and line, and keeps the rest', async () => {
     const long = `{"domain":"long.example","x":"${'y'.repeat(65_536)}"}`;
     const lines = [
       '\ufeff{"domain":"bom.example"}',
@@ -202,13 +202,13 @@ describe('a build', () => {
     expect(found['off.example']?.pageTypes).toEqual([{ type: 'docs', url: 'https://off.example/d' }]);
   });
 
-  it('lets the later entry win and keeps the order of rejects, though odd lines are read after plain ones', async () => {
+  it('lets the later entry win and keeps the order of rejects, although unusual lines are read after plain ones', async () => {
     const lines: string[] = [];
     for (let i = 0; i < 1200; i++) {
       const domain = `name${i % 300}.example`;
       if (i % 100 === 50) lines.push('y'.repeat(70_000));
       else if (i % 7 === 0) lines.push(`{"domain":"bad name ${i}"}`);
-      // Blanks between tokens make a line an odd one.
+      // Blanks between tokens make a line unusual.
       else lines.push(`{"domain":"${domain}",${i % 5 === 0 ? ' ' : ''}"global_rank":${i + 1}}`);
     }
     await makeDrop(drop, { 'a.ndjson': lines.slice(0, 700).join('\n'), 'b.ndjson': lines.slice(700).join('\n') });
@@ -249,7 +249,7 @@ describe('a build', () => {
     expect(lookUp(['same1.example'])['same1.example']?.globalRank).toBe(2);
   });
 
-  it('takes a domain with thousands of subdomains beside it', async () => {
+  it('accepts a domain with thousands of subdomains', async () => {
     const family = Array.from({ length: 20_000 }, (_, i) => ({
       domain: `host-${i}.family.example`,
       global_rank: i + 1,
@@ -268,7 +268,7 @@ describe('a build', () => {
     expect(found['host-20000.family.example']).toBeUndefined();
   });
 
-  it('names a line of those whose names were chosen to meet in one bucket', async () => {
+  it('names a line of those whose domains were chosen to fall into one bucket', async () => {
     const lowest = 2 ** 32 / 64;
     const domains: string[] = [];
     for (let i = 0; domains.length < 300; i++) {
@@ -288,7 +288,7 @@ describe('a build', () => {
     expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });
 
-  it('takes few records that are more than a sorter’s memory', async () => {
+  it('accepts a few records that exceed a sorter’s memory', async () => {
     const types = pageTypes('full').map(({ name }) => name);
     const pages = (i: number): object => {
       const text = createHash('shake256', { outputLength: types.length * 1125 })
@@ -312,14 +312,14 @@ describe('a build', () => {
     expect(lookUp(['a.example'])['a.example']?.pageTypes.map(({ type }) => type)).toEqual(['login']);
   });
 
-  it('makes an index of nothing where nothing is left', async () => {
+  it('creates an empty index if no record is left', async () => {
     await makeDrop(drop, { 'a.ndjson': '{"domain":"localhost"}\n', 'b.ndjson': '' });
     const report = await build();
     expect(report).toMatchObject({ lines: 1, entries: 0, recordCount: 0 });
     expect(lookUp(['localhost'])).toEqual({ localhost: undefined });
   });
 
-  it('removes the rejects of a build before where this one has none', async () => {
+  it('removes the rejects of an earlier build if it has none', async () => {
     const rejectsFile = join(folder, 'rejects.ndjson');
     writeFileSync(rejectsFile, `${JSON.stringify({ file: 'a', line: 1, level: 'line', reason: 'old', detail: '' })}\n`);
     await makeDrop(drop, { 'a.ndjson': entries(1, 'a') });
@@ -327,7 +327,7 @@ describe('a build', () => {
     expect(readdirSync(folder).sort()).toEqual(['drop', 'out']);
   });
 
-  it('tells how far it is', async () => {
+  it('reports its progress', async () => {
     await makeDrop(drop, { 'a.ndjson.gz': entries(2000, 'a') });
     const states: BuildProgress[] = [];
     await build({ onProgress: (state) => states.push(state) });
@@ -336,7 +336,7 @@ describe('a build', () => {
   });
 });
 
-/** A drop of one good part, then broken. */
+/** Damages a valid drop of one part. */
 type Break = (manifest: Manifest) => void | Promise<void>;
 const part = (manifest: Manifest, change: object): void =>
   rewriteManifest(drop, { ...manifest, files: [{ ...manifest.files[0], ...change }] });
@@ -368,14 +368,14 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
       mkdirSync(join(drop, 'manifest.json'));
     },
   ],
-  ['a manifest that is no JSON', 'manifest_invalid', () => rewriteManifest(drop, '{"format":')],
+  ['a manifest that is not JSON', 'manifest_invalid', () => rewriteManifest(drop, '{"format":')],
   [
     'a manifest that is not UTF-8',
     'manifest_invalid',
     () => writeFileSync(join(drop, 'manifest.json'), Buffer.of(0x22, 0xff, 0x22)),
   ],
   ['another format', 'manifest_invalid', (manifest) => change(manifest, { format: 'pagegate-drop/2' })],
-  ['a field that nobody knows', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
+  ['an unknown field', 'manifest_invalid', (manifest) => change(manifest, { extra: 1 })],
   ['a missing field', 'manifest_invalid', (manifest) => change(manifest, { dataset: undefined })],
   ['a time that is not one', 'manifest_invalid', (manifest) => change(manifest, { created: 'yesterday' })],
   ['a blank in a time', 'manifest_invalid', (manifest) => change(manifest, { created: '2026-01-02 03:04:05Z' })],
@@ -390,7 +390,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
     'more lines than an index has records',
     'build_too_large',
     (manifest) => {
-      // A hole: nothing is written.
+      // A sparse file: nothing is written.
       truncateSync(join(drop, 'a.ndjson'), 2e9);
       part(manifest, { bytes: 2e9, records: 6e8 });
     },
@@ -414,7 +414,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
     'drop_file_name',
     (manifest) => change(manifest, { files: [manifest.files[0], manifest.files[0]] }),
   ],
-  ['a part that is not there', 'drop_part_missing', () => rmSync(join(drop, 'a.ndjson'))],
+  ['a missing part', 'drop_part_missing', () => rmSync(join(drop, 'a.ndjson'))],
   [
     'a part that is a link',
     'drop_file_kind',
@@ -439,7 +439,7 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
     'more than there is space for',
     'build_no_space',
     (manifest) => {
-      // Holes: two hundred terabytes that take no space here.
+      // Sparse files: two hundred terabytes that take no space here.
       const bytes = 2 ** 38;
       const files = Array.from({ length: 800 }, (_, i) => ({
         name: `hole-${i}`,
@@ -467,11 +467,11 @@ const BROKEN: readonly (readonly [string, string, Break])[] = [
   ['a gzip that unpacks without end', 'drop_too_large', () => repack(gzipSync(Buffer.alloc(64 << 20)))],
 ];
 
-describe('a drop that is not what it says', () => {
-  it.each(BROKEN)('%s: %s, and nothing is left or touched', async (_, code, breakIt) => {
+describe('a drop that does not match its manifest', () => {
+  it.each(BROKEN)('%s: %s, and nothing is left behind or changed', async (_, code, breakIt) => {
     const manifest = await makeDrop(drop, { 'a.ndjson': entries(1000, 'a') });
     await breakIt(manifest);
-    // It begins like an index, so that it would be replaced.
+    // It starts like an index; otherwise it would not be replaced anyway.
     const before = '\x89PGX\r\n\x1a\n, what was there before';
     writeFileSync(out, before, 'latin1');
     await expect(build()).rejects.toMatchObject({ name: 'PagegateError', code });
@@ -479,7 +479,7 @@ describe('a drop that is not what it says', () => {
     expect(readFileSync(out, 'latin1')).toBe(before);
   });
 
-  it('the same from a thread, with its code', async () => {
+  it('is refused with the same code in a thread', async () => {
     await makeDrop(drop, { 'a.ndjson': entries(100, 'a') });
     const path = join(drop, 'a.ndjson');
     writeFileSync(path, readFileSync(path, 'latin1').replace('a5.example', 'b5.example'), 'latin1');
@@ -487,7 +487,7 @@ describe('a drop that is not what it says', () => {
     expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });
 
-  it('does not replace what is no file', async () => {
+  it('does not replace anything but a file', async () => {
     await makeDrop(drop, { 'a.ndjson': entries(1, 'a') });
     mkdirSync(out);
     await expect(build()).rejects.toMatchObject({ code: 'build_output_exists' });

@@ -1,4 +1,4 @@
-/** How a build ends that cannot go on: by name, and with nothing left behind. */
+/** How a build that cannot continue ends: with a named error, and without leftovers. */
 import { execFileSync, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -40,13 +40,13 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Runs a build whose files may have so many blocks of 1,024 bytes; it is interrupted so long after it has made its workspace. */
+/** Runs a build with a limit on file sizes, in blocks of 1,024 bytes. It is interrupted this long after it has created its workspace. */
 async function run(drop: string, workers: number, blocks = 'unlimited', interruptMs?: number): Promise<Ended> {
   const args = ['build', join(folder, drop), '--out', out, '--workers', `${workers}`, '--json'];
   const script = 'ulimit -f "$0"; exec "$@"';
   const child = spawn('bash', ['-c', script, blocks, PAGEGATE, ...args], {
     stdio: ['ignore', 'ignore', 'pipe'],
-    // Of a locale that is not installed, bash has something to say.
+    // bash prints a warning for a locale that is not installed.
     env: { ...process.env, LC_ALL: 'C' },
   });
   let stderr = '';
@@ -65,7 +65,7 @@ async function run(drop: string, workers: number, blocks = 'unlimited', interrup
 }
 
 describe('a build', () => {
-  it('ends as it should where its first part is broken and its other threads have hardly begun', async () => {
+  it('ends properly if its first part is damaged and its other threads have hardly started', async () => {
     for (let i = 0; i < 5; i++) {
       const { code, signal, stderr } = await run('broken', 4);
       expect({ code, signal }).toEqual({ code: 3, signal: null });
@@ -74,7 +74,7 @@ describe('a build', () => {
     }
   });
 
-  it('ends as it should where it is interrupted while its threads begin', async () => {
+  it('ends properly if it is interrupted while its threads start', async () => {
     for (let i = 0; i < 5; i++) {
       const { code, signal } = await run('large', 4, 'unlimited', 40 * i);
       expect({ code, signal }).toEqual({ code: 130, signal: null });
@@ -82,8 +82,8 @@ describe('a build', () => {
     }
   });
 
-  it.each([0, 2])('names a file that cannot grow a lack of space (%i threads)', async (workers) => {
-    // The temporary files, then the rejects: whichever comes first.
+  it.each([0, 2])('reports a file that cannot grow as a lack of space (%i threads)', async (workers) => {
+    // Affects the temporary files or the rejects, whichever reaches the limit first.
     for (const blocks of ['20', '500']) {
       const { code, stderr } = await run('large', workers, blocks);
       expect(JSON.parse(stderr)).toMatchObject({ error: 'build_no_space' });
@@ -92,7 +92,7 @@ describe('a build', () => {
     }
   });
 
-  it('that is interrupted at its end leaves the rejects of an earlier one alone', async () => {
+  it('keeps the rejects of an earlier build if it is interrupted at its end', async () => {
     await makeDrop(join(folder, 'dirty'), { 'a.ndjson': '{"domain":"localhost"}\n' });
     const rejectsFile = `${out}.rejects`;
     const old = '{"file":"old","line":1,"level":"line","reason":"r","detail":""}\n';
@@ -103,7 +103,7 @@ describe('a build', () => {
     };
     const options = { drop: join(folder, 'dirty'), out, generation: 1, workers: 0, rejectsFile, onProgress };
     await expect(buildIndex({ ...options, signal: controller.signal })).rejects.toThrow('stopped');
-    // As it comes with Ctrl-C: the signal is heard after the last step.
+    // Like Ctrl-C: the signal is handled after the last step.
     const late = new AbortController();
     const stopLate = ({ step }: { step: string }): void => {
       if (step === 'verify') setImmediate(() => setImmediate(() => late.abort(new Error('stopped'))));
@@ -115,7 +115,7 @@ describe('a build', () => {
   });
 });
 
-/** A file system of 24 MiB that root may mount; undefined where this machine does not let it. */
+/** Mounts a file system of 24 MiB, which needs root. Returns undefined if this machine does not allow it. */
 function mountSmall(): string | undefined {
   const place = mkdtempSync(join(folder, 'small-'));
   try {
@@ -126,11 +126,11 @@ function mountSmall(): string | undefined {
   }
 }
 
-describe.runIf(process.getuid?.() === 0)('a build that takes more than was estimated', () => {
-  it('ends before it fills the disk, and tells what it needs', async (context) => {
+describe.runIf(process.getuid?.() === 0)('a build that needs more space than estimated', () => {
+  it('ends before it fills the disk, and reports what it needs', async (context) => {
     const place = mountSmall() ?? context.skip();
     try {
-      // What a compressor finds in these lines, the index does not: it knows paths of many sites only.
+      // A compressor finds these repetitions, the index does not: it only shares paths that several sites have.
       const sites = Array.from({ length: 5_000 }, (_, i) => {
         const path = Array.from({ length: 9 }, (_, k) => hash('sha256', `${i} ${k}`, 'base64url')).join('');
         const types = ['login', 'signup', 'checkout', 'cart', 'docs', 'pricing', 'careers', 'legal'];
@@ -149,7 +149,7 @@ describe.runIf(process.getuid?.() === 0)('a build that takes more than was estim
     }
   });
 
-  it('is looked at while its temporary files grow', async (context) => {
+  it('is checked while its temporary files grow', async (context) => {
     const place = mountSmall() ?? context.skip();
     const watch = new SpaceWatch(place, place);
     try {

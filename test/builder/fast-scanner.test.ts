@@ -30,7 +30,7 @@ const fields = new RecordFields();
 const expected = new RecordFields();
 const SCOPES = ['full', 'core'] as const;
 
-/** What two readers of one scope need: with a dictionary, so that pathTemplates are known, and without, as the dictionary's maker reads. */
+/** Two readers for one scope: one with a dictionary, so that path templates are known, and one without, as in dictionary training. */
 function setUp(scope: VocabularyScope) {
   const trainer = new DictionaryTrainer(recordNames(scope));
   const learning = new FastScanner(fields, scope);
@@ -55,7 +55,7 @@ const paths = [...new Set(setups.full.dictionary.pathTemplates.flat().map(({ pat
 const textOf = (of: RecordFields, start: number, end: number): string =>
   Buffer.from(of.source.buffer, of.source.byteOffset, of.source.byteLength).toString('latin1', start, end);
 
-/** What a record is made of, as text. */
+/** Returns the contents of a record as text. */
 function describeFields(of: RecordFields): unknown {
   const origins = Array.from({ length: of.originCount }, (_, i) =>
     textOf(of, of.originStarts[i]!, of.originStarts[i]! + of.originSizes[i]!),
@@ -72,7 +72,7 @@ function describeFields(of: RecordFields): unknown {
   return { domain, language, iabCategory, filtering, openPageRankHundredths, globalRank, pages };
 }
 
-/** The template of each page, found by the plainest means. */
+/** Returns the template of each page, found in the simplest way. */
 function templatesOf(of: RecordFields, numbers: readonly ReadonlyMap<string, number>[]): number[] {
   const domainSize = of.domainEnd - of.domainStart;
   return Array.from({ length: of.pageCount }, (_, i) => {
@@ -82,9 +82,9 @@ function templatesOf(of: RecordFields, numbers: readonly ReadonlyMap<string, num
 }
 
 /**
- * Scans a line in the middle of a chunk, with other text around it. Where the scanner says yes, the slow reader must find the same and
- * nothing to reject, and the record must be the same. Returns whether it said yes; so must a scan of memory that ends with the line, and
- * so does it where a scanner without pathTemplates said yes.
+ * Scans a line in the middle of a chunk, surrounded by other text. If the scanner accepts it, the slow reader must reject nothing, and both must
+ * produce the same record. Returns whether the scanner accepted it. A scan of memory that ends with the line must accept it, too, and so must the
+ * scanner with path templates if the one without did.
  */
 function agree(line: Buffer, scope: VocabularyScope = 'full'): boolean {
   const before = Buffer.from('{"domain":"before.example"}\n');
@@ -130,7 +130,7 @@ const RICH = Buffer.from(
   }),
 );
 
-/** A small generator of its own, so that a failure can be repeated from its seed. */
+/** A small random generator, so that a failure can be repeated from its seed. */
 function randomOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -350,12 +350,12 @@ const entry = fc
   });
 
 describe('the fast scanner', () => {
-  it('understands nearly every line of the sample, and says what the slow reader says', () => {
+  it('accepts nearly every line of the sample, and agrees with the slow reader', () => {
     const understood = sampleLines.filter((line) => agree(line)).length;
     expect(understood).toBeGreaterThan(sampleLines.length * 0.75);
   });
 
-  it('understands every field in its plain form', () => {
+  it('accepts every field in its plain form', () => {
     expect(agree(RICH)).toBe(true);
     expect(fields.pageCount).toBe(3);
     for (const text of ['0', '10', '10.0', '10.00', '9.99', '0.1', '0.29', '7.5']) {
@@ -374,7 +374,7 @@ describe('the fast scanner', () => {
     expect(setups.full.scanner.repairs).toEqual([]);
   });
 
-  it('takes pages in any order, under many origins', () => {
+  it('accepts pages in any order, with many origins', () => {
     const prefixes = ['https://', 'https://www.', 'http://', 'http://www.', 'https://a.', 'https://b.', 'https://a.b.'];
     const random = randomOf(7);
     const types = pageTypes('full').map(({ name }) => name);
@@ -395,7 +395,7 @@ describe('the fast scanner', () => {
     expect(fields.originCount).toBe(types.length);
   });
 
-  it('agrees on a known path with any byte put before, into or behind it', () => {
+  it('agrees on a known path with any byte inserted before, into or after it', () => {
     const random = randomOf(99);
     let understood = 0;
     for (let byte = 0; byte < 256; byte++) {
@@ -412,7 +412,7 @@ describe('the fast scanner', () => {
     expect(understood).toBeGreaterThan(1000);
   });
 
-  it('agrees on every beginning of a line', () => {
+  it('agrees on every prefix of a line', () => {
     for (const line of [RICH, ...sampleLines.slice(0, 40)]) {
       for (let size = 0; size < line.length; size++) {
         agree(line.subarray(0, size));
@@ -440,7 +440,7 @@ describe('the fast scanner', () => {
     }
   });
 
-  it('agrees on lines made by a grammar of good and bad values', () => {
+  it('agrees on lines generated by a grammar of valid and invalid values', () => {
     let understood = 0;
     let runs = 0;
     fc.assert(

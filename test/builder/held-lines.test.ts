@@ -4,7 +4,7 @@ import { LINE_MAX_BYTES } from '../../src/record/entry.ts';
 
 type Held = readonly [text: string, part: number, line: number];
 
-/** What is read of some lines, and how many were read before the end. */
+/** Returns the lines read back, and how many of them were read before the end. */
 function hold(lines: readonly Held[]): { read: Held[]; early: number } {
   const read: Held[] = [];
   const held = new HeldLines((buffer, start, end, part, line) => {
@@ -22,15 +22,15 @@ function hold(lines: readonly Held[]): { read: Held[]; early: number } {
   return { read, early };
 }
 
-describe('lines that wait', () => {
-  it('are read in their order, each with its place in the drop', () => {
+describe('held lines', () => {
+  it('are read in order, each with its place in the drop', () => {
     for (const count of [0, 1, 255, 256, 257, 1000]) {
       const lines = Array.from({ length: count }, (_, i): Held => [`${i}`.repeat(i % 50), i % 7, 2 ** 32 + i]);
       expect(hold(lines).read).toEqual(lines);
     }
   });
 
-  it('take no more memory where they are as long as a line can be', () => {
+  it('need no more memory if they have the maximum length', () => {
     const lines = Array.from(
       { length: 50 },
       (_, i): Held => [String(i % 10).repeat(i % 3 === 0 ? LINE_MAX_BYTES : i), 0, i + 1],

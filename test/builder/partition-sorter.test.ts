@@ -32,7 +32,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** As an encoded record begins: a size, that many bytes of domain; then whatever. */
+/** The start of an encoded record: the length of the domain, the domain, then any bytes. */
 const recordOf = ({ domain, tail }: Spilled): Buffer =>
   Buffer.concat([Buffer.of(domain.length), Buffer.from(domain), Buffer.alloc(tail, 0xaa)]);
 
@@ -54,7 +54,7 @@ function sorted(sorter: PartitionSorter): unknown[] {
   });
 }
 
-/** The same by the plainest means. */
+/** The expected result, computed in the simplest way. */
 function expectedOf(records: readonly Spilled[], partition: number, partitionBits: number): unknown[] {
   const position = ({ part, line }: Spilled): number => part * 2 ** 40 + line;
   const latest = new Map<string, Spilled>();
@@ -78,11 +78,11 @@ const record: fc.Arbitrary<Spilled> = fc.record({
   line: fc.oneof(fc.integer({ min: 1, max: 50 }), fc.constantFrom(2 ** 32 + 1, 2 ** 40 - 1)),
   tail: fc.integer({ min: 0, max: 300 }),
 });
-// One place in a drop holds one line.
+// Each place in a drop has one line.
 const records = fc.uniqueArray(record, { maxLength: 300, selector: ({ part, line }) => `${part} ${line}` });
 
 describe('sorting a partition', () => {
-  it('gives hash order and of a domain the latest entry', () => {
+  it('returns records in hash order, and of each domain the latest entry', () => {
     let duplicates = 0;
     fc.assert(
       fc.property(records, fc.constantFrom(0, 1, 4), fc.integer({ min: 1, max: 3 }), (list, partitionBits, writers) => {
@@ -105,7 +105,7 @@ describe('sorting a partition', () => {
     expect(duplicates).toBeGreaterThan(0);
   });
 
-  it('drops what is replaced as it reads, where the entries take more than its memory', () => {
+  it('drops replaced entries while reading if the entries exceed its memory', () => {
     const list = Array.from({ length: 40_000 }, (_, i): Spilled => {
       const domain = `d${i % 50}`;
       return { hashA: (i % 50) * 1000, hashB: 9, domain, part: 0, line: i + 1, tail: 40 };
@@ -118,7 +118,7 @@ describe('sorting a partition', () => {
     expect(sorter.duplicates).toBe(40_000 - 50);
   });
 
-  it('says so where the domains do not fit into its memory', () => {
+  it('reports if the domains do not fit into its memory', () => {
     const list = Array.from(
       { length: 9000 },
       (_, i): Spilled => ({ hashA: i, hashB: 1, domain: `d${i}`, part: 0, line: i + 1, tail: 60 }),
@@ -127,7 +127,7 @@ describe('sorting a partition', () => {
     expect(() => sorter.load(spill(list, 0), 0)).toThrow(expect.objectContaining({ code: 'build_too_large' }) as Error);
   });
 
-  it('takes a record larger than a block', () => {
+  it('accepts a record larger than a block', () => {
     const list = [5, 1, 3].map(
       (hashA, i): Spilled => ({ hashA, hashB: 1, domain: 'x', part: 0, line: i + 1, tail: 150_000 }),
     );
@@ -150,19 +150,19 @@ describe('the number of records', () => {
         tail: 0,
       }),
     );
-  /** One domain again and again, in the partition of that hash. */
+  /** One domain many times, in the partition of this hash. */
   const repeated = (count: number, hashA: number): Spilled[] =>
     Array.from(
       { length: count },
       (_, i): Spilled => ({ hashA, hashB: 2, domain: 'same', part: 1, line: i + 1, tail: 0 }),
     );
 
-  it('is exact of a small drop', () => {
+  it('is exact for a small drop', () => {
     expect(estimateRecords(spill([], 3), 3)).toBe(0);
     expect(estimateRecords(spill([...distinct(5000), ...repeated(5000, 7)], 3), 3)).toBe(5001);
   });
 
-  it('of a large one is the same within a percent wherever a domain is that is repeated', () => {
+  it('differs by less than a percent in a large drop, wherever a repeated domain is', () => {
     for (const hashA of [0, 2 ** 32 - 1]) {
       const files = spill([...distinct(150_000), ...repeated(150_000, hashA)], 4);
       expect(Math.abs(estimateRecords(files, 4) / 150_001 - 1)).toBeLessThan(0.01);

@@ -1,4 +1,4 @@
-/** Parts are read by one worker each, and scanned by all of them together. */
+/** Each part is read by one worker and scanned by all of them. */
 import { hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,8 +18,8 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What a splitter tells its sink. */
-class Told implements LineSink {
+/** Records the calls of a splitter to its sink. */
+class RecordingSink implements LineSink {
   readonly lines: string[] = [];
   repairs = 0;
   line(buffer: Buffer, start: number, end: number, number: number): void {
@@ -34,7 +34,7 @@ class Told implements LineSink {
 }
 
 const LONG = 65_536;
-/** Lines of every kind, more than a few blocks of them. */
+/** Lines of every kind, enough for several blocks. */
 function hostileText(random: Random): Buffer {
   const kinds: (() => string)[] = [
     () => '',
@@ -64,16 +64,16 @@ async function* inChunks(bytes: Buffer, random: Random): AsyncGenerator<Buffer> 
 const reserve = () => ({ bytes: Buffer.alloc(150_000) });
 
 describe('blocks of lines', () => {
-  it('give the lines that the stream has, each with its number', async () => {
+  it('contain the lines of the stream, each with its number', async () => {
     for (let seed = 1; seed <= 20; seed += 1) {
       const random = new Random(seed);
       const bytes = hostileText(random);
-      const whole = new Told();
+      const whole = new RecordingSink();
       const splitter = new LineSplitter(whole);
       splitter.push(bytes);
       splitter.end();
-      const told = new Told();
-      const lines = new LineSplitter(told);
+      const sink = new RecordingSink();
+      const lines = new LineSplitter(sink);
       let blocks = 0;
       for await (const { space, sizeBytes, firstLine } of lineBlocks(inChunks(bytes, random), reserve)) {
         blocks += 1;
@@ -83,17 +83,17 @@ describe('blocks of lines', () => {
         space.bytes.fill('x');
       }
       expect(blocks).toBeGreaterThan(5);
-      expect(told.lines).toEqual(whole.lines);
+      expect(sink.lines).toEqual(whole.lines);
     }
   });
 
-  it('are not made of nothing', async () => {
+  it('are not created from an empty stream', async () => {
     for await (const block of lineBlocks(inChunks(Buffer.alloc(0), new Random(1)), reserve))
       expect(block).toBeUndefined();
   });
 });
 
-/** 150 bytes a line: good lines, bad ones, blank ones, repaired ones, and domains that come again later. */
+/** About 150 bytes per line: valid, invalid, blank and repaired lines, and domains that occur again later. */
 function part(size: number): string {
   const lines = ['\ufeff{"domain":"first.example"}'];
   for (let i = 0; i < size; i += 1) {
@@ -116,7 +116,7 @@ async function build(workers: number): Promise<{ report: BuildReport; sums: stri
   return { report, sums: [out, rejectsFile].map((path) => hash('sha256', readFileSync(path))).join() };
 }
 
-/** What must not depend on the number of workers. */
+/** The parts of the result that must not depend on the number of workers. */
 const resultOf = ({
   lines,
   entries,
@@ -134,7 +134,7 @@ async function expectSame(workers: number, alone: Awaited<ReturnType<typeof buil
   expect(sums).toBe(alone.sums);
 }
 
-describe('a drop with one part that is larger than the others together', () => {
+describe('a drop with one part that is larger than all others together', () => {
   it.each([
     // More rejects than are written.
     ['a.ndjson', 40_000],
@@ -149,7 +149,7 @@ describe('a drop with one part that is larger than the others together', () => {
     for (const workers of [2, 3]) await expectSame(workers, alone);
   });
 
-  it('and one whose parts are read side by side give the same with any number of workers', async () => {
+  it('with parts that are read in parallel gives the same with any number of workers', async () => {
     const large = part(12_000);
     const parts = {
       'a.ndjson': large,
@@ -164,7 +164,7 @@ describe('a drop with one part that is larger than the others together', () => {
     for (const workers of [1, 2, 4, 7]) await expectSame(workers, alone);
   });
 
-  it('is refused for what is wrong with it as a whole', async () => {
+  it('is refused if it is invalid as a whole', async () => {
     const drop = join(folder, 'drop');
     const manifest = await makeDrop(drop, { 'a.ndjson': part(16_000) });
     const [file] = manifest.files;

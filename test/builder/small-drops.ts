@@ -10,7 +10,7 @@ export type PartContent = string | Uint8Array | readonly unknown[];
 
 const FACTS = { dataset: 'test', revision: 7, created: '2026-01-02T03:04:05Z', pageTypes: 'complete' } as const;
 
-/** Bytes of a part: text and bytes as they are, a list as NDJSON. */
+/** Returns the bytes of a part: text and bytes unchanged, a list as NDJSON. */
 export function bytesOf(content: PartContent): Buffer {
   if (typeof content === 'string') return Buffer.from(content);
   if (content instanceof Uint8Array) return Buffer.from(content);
@@ -23,14 +23,14 @@ function pack(name: string, bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** Writes parts, packed as their names say, and a manifest that fits them. */
+/** Writes parts, compressed as their names indicate, and a matching manifest. */
 export async function makeDrop(folder: string, parts: Readonly<Record<string, PartContent>>): Promise<Manifest> {
   mkdirSync(folder, { recursive: true });
   for (const [name, content] of Object.entries(parts)) writeFileSync(join(folder, name), pack(name, bytesOf(content)));
   return await makeManifest(folder, FACTS);
 }
 
-/** Replaces the manifest by a changed one, which need not fit. */
+/** Replaces the manifest by a changed one, which need not match. */
 export function rewriteManifest(folder: string, manifest: unknown): void {
   writeFileSync(join(folder, MANIFEST_FILE), typeof manifest === 'string' ? manifest : JSON.stringify(manifest));
 }

@@ -1,4 +1,4 @@
-/** The paths that a build writes to: refused at its beginning where they cannot be meant, are taken or cannot be written. */
+/** The paths that a build writes to. It refuses them at its start if they are a mistake, in use or not writable. */
 import { execFileSync } from 'node:child_process';
 import {
   existsSync,
@@ -39,7 +39,7 @@ async function build(content: string, options: Partial<BuildOptions> = {}): Prom
   return await buildIndex({ drop: join(folder, 'drop'), out, generation: 1, workers: 0, ...options });
 }
 
-/** The code of what a build throws before it begins. */
+/** Returns the code of the error that a build throws before it starts. */
 async function refusal(options: Partial<BuildOptions>, content = DIRTY): Promise<string> {
   let hasBegun = false;
   const onStart = (): void => {
@@ -56,7 +56,7 @@ describe('the rejects', () => {
   it.each([
     ['clean', CLEAN],
     ['dirty', DIRTY],
-  ])('of a %s drop replace no file but a report of rejects', async (_, content) => {
+  ])('of a %s drop replace only an earlier report of rejects', async (_, content) => {
     writeFileSync(rejects, 'my notes\n');
     expect(await refusal({ rejectsFile: rejects }, content)).toBe('build_output_exists');
     writeFileSync(rejects, '{"file":"a"}\n');
@@ -85,7 +85,7 @@ describe('the rejects', () => {
     }
   });
 
-  it('do not go where the index goes, however that is spelled', async () => {
+  it('are not written to the path of the index, however it is spelled', async () => {
     await build(CLEAN);
     symlinkSync('.', join(folder, 'here'));
     linkSync(out, join(folder, 'hard'));
@@ -97,11 +97,11 @@ describe('the rejects', () => {
     expect(await refusal({ rejectsFile: join(folder, 'here/index.pgx') })).toBe('build_path');
   });
 
-  it('of a killed build that were not done yet are removed by the next', async () => {
+  it('of a killed build that are unfinished are removed by the next build', async () => {
     writeFileSync(`${rejects}.building-${process.pid}`, 'x');
     removeLeftovers(folder, out, rejects);
     expect(readdirSync(folder)).toEqual([]);
-    // Also where the next one keeps no rejects.
+    // Even if the next one keeps no rejects.
     writeFileSync(`${out}.rejects.ndjson.building-${process.pid}`, 'x');
     await build(DIRTY);
     expect(readdirSync(folder).sort()).toEqual(['drop', 'index.pgx']);
@@ -109,7 +109,7 @@ describe('the rejects', () => {
 });
 
 describe('the index', () => {
-  it('replaces an index, of whatever version and state, an empty file, and no other', async () => {
+  it('replaces an index of any version and state or an empty file, and nothing else', async () => {
     for (const there of ['', '\x89PGX\r\n\x1a\n', `\x89PGX\r\n\x1a\n\x01${'x'.repeat(500)}`]) {
       writeFileSync(out, there, 'latin1');
       await build(CLEAN);
@@ -124,14 +124,14 @@ describe('the index', () => {
     expect(readFileSync(out).subarray(1, 4).toString()).toBe('PGX');
   });
 
-  it('does not replace what was put into its place while it was built', async () => {
+  it('does not replace a file that was put into its place during the build', async () => {
     const onProgress = (): void => writeFileSync(out, 'my notes\n');
     await expect(build(CLEAN, { onProgress })).rejects.toMatchObject({ code: 'build_output_exists' });
     expect(readFileSync(out, 'utf8')).toBe('my notes\n');
     expect(readdirSync(folder).sort()).toEqual(['drop', 'index.pgx']);
   });
 
-  it('replaces no link, folder or pipe, forced or not', async () => {
+  it('replaces no link, folder or pipe, even with --force', async () => {
     const target = join(folder, 'target');
     writeFileSync(target, 'kept');
     for (const make of [
@@ -147,7 +147,7 @@ describe('the index', () => {
   });
 
   it.each(['manifest.json', 'manifest.json.sig', 'a.ndjson', 'empty.ndjson'])(
-    'and the rejects never go where the drop has its %s, however that is spelled',
+    "and the rejects never replace the drop's %s, however the path is spelled",
     async (name) => {
       const drop = join(folder, 'drop');
       await makeDrop(drop, { 'a.ndjson': DIRTY, 'empty.ndjson': '' });
@@ -178,7 +178,7 @@ describe('a path', () => {
     expect(await refusal({ tempDir: '' })).toBe('build_path');
   });
 
-  it('that can never be written is told from what the machine cannot do, before the work begins', async () => {
+  it('that can never be written is distinguished from a failure of the machine, before the work begins', async () => {
     writeFileSync(join(folder, 'file'), '');
     symlinkSync('loop', join(folder, 'loop'));
     const paths = ['file/x', 'loop/x', 'n'.repeat(255), `${'n'.repeat(300)}/x`].map((path) => join(folder, path));
@@ -199,17 +199,17 @@ describe('a path', () => {
     ['is refused', { rejectsFile: 'x' }],
     ['is interrupted', { signal: AbortSignal.abort(new Error('stop')) }],
     ['cannot make the last one', { tempDir: '/proc/nowhere/x' }],
-  ])('leaves no folder behind where the build %s', async (_how, options) => {
+  ])('leaves no folder behind if the build %s', async (_how, options) => {
     const under = (name: string): string => join(folder, name, 'b', 'c');
     mkdirSync(join(folder, 'kept'));
-    const given = { rejectsFile: under('y'), tempDir: under('z'), ...options };
-    if (options.rejectsFile !== undefined) given.rejectsFile = under('kept');
-    await expect(build(DIRTY, { ...given, out: under('kept') })).rejects.toThrow();
+    const paths = { rejectsFile: under('y'), tempDir: under('z'), ...options };
+    if (options.rejectsFile !== undefined) paths.rejectsFile = under('kept');
+    await expect(build(DIRTY, { ...paths, out: under('kept') })).rejects.toThrow();
     expect(readdirSync(folder).sort()).toEqual(['drop', 'kept']);
     expect(readdirSync(join(folder, 'kept'))).toEqual([]);
   });
 
-  it('may lie in folders that are not there yet', async () => {
+  it('may be in folders that do not exist yet', async () => {
     const under = (path: string): string => join(folder, path, 'b', 'c');
     await build(DIRTY, { out: under('x'), rejectsFile: under('y'), tempDir: under('z') });
     expect([existsSync(under('x')), existsSync(under('y')), readdirSync(under('z'))]).toEqual([true, true, []]);
@@ -217,13 +217,13 @@ describe('a path', () => {
 });
 
 describe('a folder', () => {
-  it('is made with all above it, and it does no harm that it is there', () => {
+  it('is created with its parents, and may exist already', () => {
     makeFolder(join(folder, 'a/b/c'));
     makeFolder(join(folder, 'a/b/c'));
     expect(existsSync(join(folder, 'a/b/c'))).toBe(true);
   });
 
-  it('that no file system can hold is an error, and no endless loop', () => {
+  it('that no file system allows causes an error, not an endless loop', () => {
     expect(() => makeFolder('/proc/nowhere/x')).toThrow('ENOENT');
     mkdirSync(join(folder, 'a'));
     symlinkSync('nowhere', join(folder, 'a/dangling'));
@@ -232,7 +232,7 @@ describe('a folder', () => {
 });
 
 describe('threads', () => {
-  it('are never more than can be of use', async () => {
+  it('are never more than useful', async () => {
     let workers = 0;
     const stop = new Error('seen');
     const onStart = (plan: { workers: number }): void => {

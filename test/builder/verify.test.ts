@@ -1,4 +1,4 @@
-/** What was just written does not verify, as where the disk or the memory is bad. */
+/** A new index that does not verify, as with a bad disk or bad memory. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ vi.mock('../../src/index/verify.ts', async (original) => ({
 const folder = mkdtempSync(join(tmpdir(), 'pagegate-verify-test-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-it('an index with one damaged bucket does not get its name', async () => {
+it('an index with a damaged bucket is not put into place', async () => {
   const drop = join(folder, 'drop');
   await makeDrop(drop, { 'a.ndjson': [{ domain: 'a.example' }] });
   const out = join(folder, 'index.pgx');

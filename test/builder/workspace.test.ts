@@ -18,7 +18,7 @@ afterEach(() => {
   rmSync(parent, { recursive: true, force: true });
 });
 
-/** Another process that makes a workspace, says where, and stays until it is killed. */
+/** Starts another process, which creates a workspace, reports its path, and waits until it is killed. */
 async function elsewhere(): Promise<{ path: string; unfinished: string; kill: () => Promise<void> }> {
   const module = new URL('../../src/builder/files/workspace.ts', import.meta.url).href;
   const script = `import { Workspace } from ${JSON.stringify(module)};
@@ -43,7 +43,7 @@ async function elsewhere(): Promise<{ path: string; unfinished: string; kill: ()
 }
 
 describe('a workspace', () => {
-  it('is gone with all that is in it once it is removed', () => {
+  it('is deleted with its contents when it is removed', () => {
     const workspace = new Workspace(parent, out);
     writeFileSync(join(workspace.path, 'records-0'), 'x');
     writeFileSync(workspace.unfinished, 'x');
@@ -52,7 +52,7 @@ describe('a workspace', () => {
     expect(readdirSync(parent)).toEqual([]);
   });
 
-  it('of a build that goes on is left alone, and that of a killed one is removed by the next', async () => {
+  it('of a running build is left alone, and that of a killed one is removed by the next', async () => {
     const other = await elsewhere();
     writeFileSync(join(other.path, 'records-0'), 'x');
     removeLeftovers(parent, out);
@@ -63,13 +63,13 @@ describe('a workspace', () => {
     expect(readdirSync(parent)).toEqual([]);
   });
 
-  it('of a killed build whose number this process has got is removed', () => {
+  it('of a killed build whose process id this process now has is removed', () => {
     writeFileSync(`${out}.building-${process.pid}`, 'x');
     removeLeftovers(parent, out);
     expect(readdirSync(parent)).toEqual([]);
   });
 
-  it('leaves alone what is no abandoned workspace', () => {
+  it('leaves everything alone that is not an abandoned workspace', () => {
     mkdirSync(join(parent, '.pagegate-build-unlocked'));
     mkdirSync(join(parent, 'target'));
     writeFileSync(join(parent, 'target/lock'), '');

@@ -5,19 +5,19 @@ import { NOT_COUNTED, TextCounts } from '../../src/index/write/text-counts.ts';
 
 const key = new ByteKey();
 
-/** The text somewhere in memory: between other bytes, at an odd place, right at the end of it or not. */
-function take(text: string, before: string, behind: string): ByteKey {
-  const bytes = Buffer.from(`${before}${text}${behind}`, 'latin1');
+/** Takes a text from anywhere in memory: between other bytes, at any offset, at the very end or not. */
+function take(text: string, before: string, after: string): ByteKey {
+  const bytes = Buffer.from(`${before}${text}${after}`, 'latin1');
   key.take(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), before.length, before.length + text.length);
   return key;
 }
 
-// Few letters and sizes around the words' ends, so that texts differ little.
+// Few letters, and lengths around multiples of a word, so that texts differ little.
 const text = fc.string({ unit: fc.constantFrom('a', 'b', '\0', '\xff', '"'), maxLength: 40 });
 const around = fc.string({ unit: fc.constantFrom('a', 'b', '"', '\0'), maxLength: 20 });
 
 describe('a byte map', () => {
-  it('says what a map of strings says, wherever the bytes lie', () => {
+  it('returns the same as a map of strings, wherever the bytes are in memory', () => {
     fc.assert(
       fc.property(
         fc.array(fc.tuple(fc.nat(2), text)),
@@ -39,7 +39,7 @@ describe('a byte map', () => {
     );
   });
 
-  it('finds a quoted text as if its end had been told', () => {
+  it('finds a quoted text as if its end were given', () => {
     const plain = fc.string({ unit: fc.constantFrom('a', '\0', '\xff', '!', '#', '\xa2', '\x23'), maxLength: 40 });
     fc.assert(
       fc.property(plain, around, around, fc.nat(20), (name, before, behind, cut) => {
@@ -58,7 +58,7 @@ describe('a byte map', () => {
 });
 
 describe('counts of texts', () => {
-  it('are those of a map of strings, also where the space is used up', () => {
+  it('equal those of a map of strings, even if the space is used up', () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(2), text)), fc.nat(20), fc.nat(200), (added, maxTexts, maxBytes) => {
         const counts = new TextCounts(maxTexts, maxBytes);

@@ -3,7 +3,7 @@ import { decimalSize, writeDecimal, writeHundredths } from '../../src/bytes/deci
 
 const PLACE = 3;
 
-/** What a function writes at a place in the midst of other bytes, and whether the bytes around it are as they were. */
+/** Returns what a function writes between other bytes, and checks that those bytes are unchanged. */
 function written(write: (out: DataView, start: number) => number): string {
   const bytes = Buffer.alloc(32, '#');
   const end = write(new DataView(bytes.buffer, bytes.byteOffset, bytes.length), PLACE);
@@ -21,14 +21,14 @@ const WHOLE = [
 ];
 
 describe('a number as digits', () => {
-  it('is written as JSON writes it, and its size is known before', () => {
+  it('is written like in JSON, and its length is known before', () => {
     for (const value of WHOLE) {
       expect(written((out, start) => writeDecimal(value, out, start))).toBe(JSON.stringify(value));
       expect(decimalSize(value)).toBe(JSON.stringify(value).length);
     }
   });
 
-  it('of hundredths is the shortest decimal', () => {
+  it('of hundredths is written as the shortest decimal', () => {
     for (let value = 0; value <= 1_100; value += 1)
       expect(written((out, start) => writeHundredths(value, out, start))).toBe(JSON.stringify(value / 100));
   });

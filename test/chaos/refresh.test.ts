@@ -2,7 +2,9 @@
 import { expect, test } from 'vitest';
 import { runRefreshChaos } from '../../tools/chaos/refresh.ts';
 
-test('the server never notices, the next refresh succeeds, prune leaves no litter', { timeout: 240_000 }, async () => {
+test('the server is not affected, the next refresh succeeds, prune leaves no leftovers', {
+  timeout: 240_000,
+}, async () => {
   const report = await runRefreshChaos({ kills: 2, seed: 7, workers: 2, domains: 200 });
   expect(report).toMatchObject({ killed: 2, wrong: 0, wrongExamples: [], failures: [] });
   expect(report.requests).toBeGreaterThan(100);

@@ -50,7 +50,7 @@ function start(...args: string[]): { readonly child: ChildProcess; readonly ende
 }
 
 describe('pagegate build', () => {
-  it('reports as text, and keeps rejects beside the index', async () => {
+  it('reports as text, and stores rejects next to the index', async () => {
     const { code, stdout, stderr } = await start(join(folder, 'small'), '--out', out, '--workers', '1').ended;
     expect(code).toBe(0);
     expect(stderr).toMatch(/^3 lines in 1 part, 1 thread; up to [0-9.]+ MB of temporary files in .+\n$/);
@@ -86,7 +86,7 @@ describe('pagegate build', () => {
     ['no output', ['small'], 2],
     ['an invalid number', ['small', '--out', 'x', '--workers', 'many'], 2],
     ['no drop', ['nowhere', '--out', 'x'], 3],
-  ])('%s: a failure that a person can act on', async (_, [drop = '', ...rest], expected) => {
+  ])('%s: the failure says what to do', async (_, [drop = '', ...rest], expected) => {
     const { code, stdout, stderr } = await start(join(folder, drop), ...rest).ended;
     expect(code).toBe(expected);
     expect(stdout).toBe('');
@@ -105,7 +105,7 @@ describe('pagegate build', () => {
     expect(readdirSync(join(folder, 'out'))).toEqual([]);
   });
 
-  it('removes what a killed build left', async () => {
+  it('removes the files of a killed build', async () => {
     const { child, ended } = start(join(folder, 'large'), '--out', out, '--workers', '1');
     const inside = (): string[] => readdirSync(join(folder, 'out'), { recursive: true, encoding: 'utf8' });
     while (!inside().some((path) => path.endsWith('/lock')) && child.exitCode === null) await wait(5);
@@ -131,7 +131,7 @@ describe('sizes', () => {
 });
 
 describe('the progress line', () => {
-  it('says step, share, rate and time left', () => {
+  it('shows step, share, rate and time left', () => {
     const progress = describeProgress({
       step: 'scan',
       done: 5e8,

@@ -1,4 +1,4 @@
-/** Every option and argument of every command: an empty one is refused before anything is done. */
+/** Every option and argument of every command: an empty value is refused before anything is done. */
 import { existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ const leavesOf = (command: Command): Command[] =>
 const pathOf = (command: Command): string[] =>
   command.parent === null ? [] : [...pathOf(command.parent), command.name()];
 
-/** Every command with each of its values in turn empty, the others there. */
+/** Returns every command with each of its values empty in turn, and the others set. */
 async function emptyLines(): Promise<[line: string, words: string[]][]> {
   return leavesOf(await createProgram(true)).flatMap((command) => {
     const values = command.options.filter(({ required }) => required);
@@ -56,7 +56,7 @@ describe('on the command line', () => {
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
   const run = (...words: string[]) => pagegate(words, { cwd: folder });
 
-  it('makes nothing in the current folder', () => {
+  it('creates nothing in the current folder', () => {
     expect(run('account', 'create', 'acme', '--state-dir', '')).toMatchObject({
       status: 2,
       stderr: expect.stringContaining("option '--state-dir <dir>' is empty"),
@@ -72,7 +72,7 @@ describe('on the command line', () => {
     ]);
   });
 
-  it.each(['keys/', '.', 'keys/..'])('names no folder for a key pair: %s', (out) => {
+  it.each(['keys/', '.', 'keys/..'])('is refused as the file name of a key pair: %s', (out) => {
     expect(run('license', 'keygen', '--out', out)).toMatchObject({ status: 2 });
     expect(readdirSync(folder)).toEqual([]);
     expect(existsSync(join(folder, 'keys'))).toBe(false);
@@ -84,7 +84,7 @@ describe('a configuration', () => {
     ['--config', { file: '', env: {} }],
     ['PAGEGATE_CONFIG', { env: { PAGEGATE_CONFIG: '' } }],
     ['--config', { file: '', env: { PAGEGATE_CONFIG: 'own.json' } }],
-  ])('that %s leaves empty is not taken for none', (source, sources) => {
+  ])('with an empty %s is not taken for a missing one', (source, sources) => {
     const refusal = { code: 'config_invalid', message: expect.stringContaining(`${source} is empty`) };
     expect(() => loadConfig(sources)).toThrow(expect.objectContaining(refusal));
   });

@@ -1,4 +1,4 @@
-/** The commands that look into an index, as a person runs them. */
+/** The commands that read an index, as a user runs them. */
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ const entries = [
 ];
 
 describe('export', () => {
-  it('gives the entries again', async () => {
+  it('returns the original entries', async () => {
     await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
@@ -46,7 +46,7 @@ describe('the check before an index is served', () => {
     [undefined, false],
     [0, false],
     [3, true],
-  ])('with so many threads asked for, %s, and little to read: starts some, %s', async (workers, expected) => {
+  ])('of a small index with %s threads requested starts threads: %s', async (workers, expected) => {
     let started = 0;
     const count = (): void => {
       started += 1;
@@ -68,7 +68,7 @@ describe('the check before an index is served', () => {
 });
 
 describe('lookup', () => {
-  it('prints records, and says by its exit code that one is missing', async () => {
+  it('prints records, and indicates a missing one by its exit code', async () => {
     await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
@@ -93,7 +93,7 @@ describe('lookup', () => {
 });
 
 describe('verify and inspect', () => {
-  it('tell an intact index from a damaged one, and where', async () => {
+  it('distinguish an intact index from a damaged one, and locate the damage', async () => {
     await withTempDirectory(async (directory) => {
       const path = join(directory, 'a.pgx');
       writeTinyIndex(path, entries);
@@ -135,7 +135,7 @@ describe('diff', () => {
     ['added', entries.slice(1), entries],
     ['removed', entries, entries.slice(1)],
     ['changed', [entryOf('a.example')], entries.slice(0, 1)],
-  ])('says by its exit code that one domain is %s', async (_what, before, after) => {
+  ])('indicates by its exit code that one domain was %s', async (_what, before, after) => {
     await withTempDirectory(async (directory) => {
       const [first, second] = [join(directory, 'before.pgx'), join(directory, 'after.pgx')] as const;
       writeTinyIndex(first, before);
@@ -144,7 +144,7 @@ describe('diff', () => {
     });
   });
 
-  it('lists what was added, removed and changed, whatever the number of lines', async () => {
+  it('lists what was added, removed and changed, whatever the number of buckets', async () => {
     await withTempDirectory(async (directory) => {
       const before = join(directory, 'a.pgx');
       const after = join(directory, 'b.pgx');

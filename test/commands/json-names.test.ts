@@ -1,4 +1,4 @@
-/** What programs read of pagegate has one style: every command with `--json` is run, and all that it prints is looked at, and so are logs and API. */
+/** All machine-readable output has one style: runs every command with `--json` and checks its whole output, the logs and the API. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,23 +15,23 @@ import { CLI, pagegateHere } from '../support/program.ts';
 const SAMPLE = fileURLToPath(new URL('../../data/sample', import.meta.url));
 const DATASET = 'pagegate-sample';
 
-/** Commands that need the PostgreSQL of a fleet. */
+/** Commands that need the PostgreSQL database of a fleet. */
 const NEED_A_FLEET = ['fleet status', 'fleet retire', 'ledger move'];
 
-/** Fields that hold a map whose names are data, not ours: a policy's own entries, as they are written in its file. */
+/** Maps whose keys are data, not field names: a policy's own entries, as in its file. */
 const MAPS_OF_DATA = new Set(['policy diff: changes[].fields[].before', 'policy diff: changes[].fields[].after']);
 
-/** Fields in words, which may be no more than a time. */
+/** Text fields that may consist of just a time. */
 const WORDS = new Set(['doctor: checks[].found']);
 
 const SNAKE_CASE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/;
 const TIME = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}/;
-/** The name of a time; `time` is that of a line of a log. */
+/** The name of a time field; `time` is that of a log line. */
 const TIME_NAME = /^(?:at|time|[a-z_]+_at)$/;
-/** Numbers that can be seconds or milliseconds since 1970; a size has its unit in its name. */
+/** Whether a number can be seconds or milliseconds since 1970. Only values without a size unit in their name are checked. */
 const isEpoch = (value: number): boolean => (value > 1.5e9 && value < 4e9) || (value > 1.5e12 && value < 4e12);
 
-/** What is wrong with the names and times in a value; each with its place. */
+/** Returns the faults in names and times of a value, each with its path. */
 function faultsOf(value: unknown, place: string, name = ''): string[] {
   if (MAPS_OF_DATA.has(place)) return [];
   if (Array.isArray(value)) return value.flatMap((one) => faultsOf(one, `${place}[]`, name));
@@ -51,13 +51,13 @@ function faultsOf(value: unknown, place: string, name = ''): string[] {
 let dir: string;
 let state: string;
 let server: ChildProcess | undefined;
-/** Of the server that followed it. */
-let follower: number | undefined;
+/** Process id of the successor of that server. */
+let successorPid: number | undefined;
 const seen = new Map<string, unknown[]>();
 const log: string[] = [];
 const answers: unknown[] = [];
 
-/** Runs a command and keeps what it printed; a command of which several documents are kept has met several cases. */
+/** Runs a command and keeps its output. If several outputs of a command are kept, they cover several cases. */
 async function run(command: string, ...words: string[]): Promise<Record<string, unknown>> {
   const { status, stdout, stderr } = await pagegateHere([...command.split(' '), ...words, '--json'], { cwd: dir });
   const text = stdout === '' ? stderr : stdout;
@@ -112,12 +112,12 @@ beforeAll(() => {
 
 afterAll(() => {
   if (server !== undefined && server.exitCode === null) server.kill('SIGKILL');
-  if (follower !== undefined && isAlive(follower)) process.kill(follower, 'SIGKILL');
+  if (successorPid !== undefined && isAlive(successorPid)) process.kill(successorPid, 'SIGKILL');
   removeCountersOf(state);
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** The paths of all commands that have an option. */
+/** Returns the paths of all commands that have an option. */
 function commandsWith(flag: string, { commands }: Command, path: readonly string[] = []): string[] {
   return commands.flatMap((command) => {
     const inner = [...path, command.name()];
@@ -126,7 +126,7 @@ function commandsWith(flag: string, { commands }: Command, path: readonly string
   });
 }
 
-/** All that can be run without a server. */
+/** Runs everything that works without a server. */
 async function runOffline(): Promise<void> {
   await run('drop manifest', 'drop', '--dataset', DATASET, '--created', '2026-11-21T01:00:00+01:00');
   await run('drop sign', 'drop', '--key', 'private.pem');
@@ -195,7 +195,7 @@ async function runAccounts(): Promise<void> {
   await runHere('account subscribe', 'first', '--plan', 'pro', '--reference', 'R-3');
 }
 
-/** Answers of the API: one that is charged, and one for each kind of refusal that has fields of its own. */
+/** Requests the responses of the API: a charged one, and one for each kind of refusal with its own fields. */
 async function askAll(url: string): Promise<void> {
   const keyOf = async (account: string): Promise<string> => String((await runHere('key show', account))['key']);
   const [other, first] = [await keyOf('other'), await keyOf('first')];
@@ -216,28 +216,28 @@ const linesOf = (text: string): unknown[] =>
     .filter((line) => line.startsWith('{'))
     .map((line) => JSON.parse(line));
 
-/** Starts the server, asks it everything, restarts it and stops the one that follows. */
+/** Starts the server, sends every request, restarts it, and stops the successor. */
 async function runServer(): Promise<void> {
-  let said = '';
+  let stdout = '';
   const child = spawn(process.execPath, [CLI, 'serve', '--config', 'pagegate.json'], { cwd: dir });
   server = child;
   child.stdout.on('data', (chunk) => {
-    said += chunk;
+    stdout += chunk;
   });
   child.stderr.on('data', (chunk) => log.push(String(chunk)));
-  await expect.poll(() => said).toMatch(/pagegate serves \S+ /);
+  await expect.poll(() => stdout).toMatch(/pagegate serves \S+ /);
   await runHere('status');
   await runHere('reload');
-  await askAll(/pagegate serves (\S+) /.exec(said)![1]!);
+  await askAll(/pagegate serves (\S+) /.exec(stdout)![1]!);
   const { pid } = (await runHere('restart')) as { pid: number };
-  follower = pid;
+  successorPid = pid;
   await runHere('status');
   await runHere('drain');
   await expect.poll(() => isAlive(pid)).toBe(false);
 }
 
-describe('the names and times that programs read', () => {
-  it('are seen where they are wrong', () => {
+describe('names and times in machine-readable output', () => {
+  it('are reported if they are wrong', () => {
     const wrong = {
       sizeBytes: 1,
       seen: 1_795_411_142,

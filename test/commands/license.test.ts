@@ -1,4 +1,4 @@
-/** `pagegate license`: what is trusted for one command, and what for all. */
+/** `pagegate license`: keys trusted for one command, and keys trusted by the configuration. */
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const run = (...words: string[]) => pagegateHere(['license', ...words, '--state-dir', 'state'], { cwd: folder });
 
 describe('license install', () => {
-  it('with a key that only this command trusts says what the configuration needs', async () => {
+  it('prints the missing setting if only the command line trusts the key', async () => {
     expect((await run('install', 'acme.json')).stderr).toContain('license_untrusted');
     const installed = await run('install', 'acme.json', '--trust', 'v-2026=v.pem');
     expect(installed.status).toBe(0);
@@ -40,12 +40,12 @@ describe('license install', () => {
   });
 
   it.each([
-    ['is not there', 'none.pem', /v-2026=none\.pem|none\.pem: ENOENT/],
+    ['does not exist', 'none.pem', /v-2026=none\.pem|none\.pem: ENOENT/],
     ['is a folder', '.', /\.: expected a regular file, got a folder/],
-    ['is no key', 'acme.json', /Key "v-2026=acme\.json": /],
+    ['is not a key', 'acme.json', /Key "v-2026=acme\.json": /],
     ['is a private key', 'v.private.pem', /Key "v-2026=v\.private\.pem": it is a private key/],
-    ['is another key than the license asks for, and none', 'config.json', /Key "v-2026=config\.json": /],
-  ])('with --trust and a file that %s names the file', async (_what, file, expected) => {
+    ['is not the key that the license needs, nor any key', 'config.json', /Key "v-2026=config\.json": /],
+  ])('names the file if --trust has one that %s', async (_what, file, expected) => {
     for (const command of [['install', 'acme.json'], ['verify', 'acme.json'], ['show']]) {
       const { status, stderr } = await run(...command, '--trust', `v-2026=${file}`);
       expect([status, stderr]).toEqual([3, expect.stringMatching(expected)]);
@@ -54,10 +54,10 @@ describe('license install', () => {
   });
 
   it.each([
-    ['is no JSON', 'v.pem', 'bad_license', 3],
+    ['is not JSON', 'v.pem', 'bad_license', 3],
     ['is JSON of another kind', 'config.json', 'bad_license', 3],
-    ['nobody here trusts', 'acme.json', 'license_untrusted', 6],
-  ])('of a license that %s names its file', async (_what, file, code, exit) => {
+    ['is not trusted here', 'acme.json', 'license_untrusted', 6],
+  ])('names the file of a license that %s', async (_what, file, code, exit) => {
     for (const command of ['install', 'verify']) {
       const { status, stderr } = await run(command, file, '--json');
       expect([status, JSON.parse(stderr)]).toEqual([exit, expect.objectContaining({ error: code, file })]);
@@ -70,7 +70,7 @@ describe('license install', () => {
     );
   });
 
-  it('with a key that the configuration trusts has nothing to add', async () => {
+  it('prints nothing more if the configuration trusts the key', async () => {
     const { status, stderr } = await run('install', 'acme.json', '--config', 'config.json');
     expect([status, stderr]).toEqual([0, '']);
     expect((await run('show', '--config', 'config.json')).stdout).toContain('v-2026');
@@ -80,7 +80,7 @@ describe('license install', () => {
     ['covers what is served', 'web', '2026-01-02T03:04:05Z', ''],
     ['ended before it was made', 'web', '2028-01-02T03:04:05Z', 'it covers drops made up to 2027-06-30'],
     ['is for other data', 'mail', '2026-01-02T03:04:05Z', 'the index has "mail"'],
-  ])('warns where what is served is not covered: the license %s', async (_what, dataset, created, expected) => {
+  ])('warns if the served index is not covered: the license %s', async (_what, dataset, created, expected) => {
     const index = join(folder, 'state/index/current/index.pgx');
     writeIndex(index, [{ domain: 'a.example.com', page_types: {} }], { dataset, created });
     const { status, stderr } = await run('install', 'acme.json', '--config', 'config.json');
@@ -113,7 +113,7 @@ describe('a key that is given where the name of its file belongs', () => {
 });
 
 describe('license issue', () => {
-  it('with the public key, or none, says which file it is and what is wrong', async () => {
+  it('names the file and the problem if it gets a public key, or no key', async () => {
     const terms = ['--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
     const issue = (key: string) => pagegateHere(['license', 'issue', '--key', key, ...terms], { cwd: folder });
     expect((await issue('v.pem')).stderr).toMatch(/Key "v\.pem": it is a public key; expected the private one/);
@@ -123,7 +123,7 @@ describe('license issue', () => {
     });
   });
 
-  it('with a day that does not exist is a wrong command line: no license was read', async () => {
+  it('treats a day that does not exist as a wrong command line, not as an invalid license', async () => {
     const terms = ['--key', 'v.private.pem', '--key-name', 'v-2026', '--licensee', 'Acme', '--dataset', 'web'];
     const { status, stderr } = await pagegateHere(['license', 'issue', ...terms, '--refreshes-until', '2027-13-30'], {
       cwd: folder,

@@ -1,4 +1,4 @@
-/** `lookup --file`: a list in, a line of JSON for each line out. */
+/** `lookup --file`: reads a list and writes a line of JSON for each of its lines. */
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFileSync, createWriteStream, readFileSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ const start = (...words: string[]): ChildProcessWithoutNullStreams =>
   spawn(process.execPath, [CLI, 'lookup', ...words]);
 
 describe('a list', () => {
-  it('gets a line for each line that is not blank, in its order, with what --json says', () =>
+  it('gets a line like that of --json for each line that is not blank, in order', () =>
     withIndex((index, folder) => {
       const list = join(folder, 'list');
       const inputs = ['a.example', 'https://www.B.example/x', 'nobody.example', '10.0.0.1/x', 'a.example'];
@@ -39,7 +39,7 @@ describe('a list', () => {
       expect(lines.map((line) => JSON.parse(line) as unknown)).toEqual(
         (JSON.parse(one.stdout) as object[]).map((answer, i) => ({ input: inputs[i], ...answer })),
       );
-      // The same from standard input.
+      // Standard input gives the same result.
       const piped = pagegate(['lookup', '--index', index, '--file', '-'], { input: readFileSync(list) });
       expect(piped).toMatchObject({ status: 4, stdout });
       writeFileSync(list, 'a.example\n');
@@ -48,7 +48,7 @@ describe('a list', () => {
       expect(pagegate(['lookup', '--index', index, '--file', list])).toMatchObject({ status: 0, stdout: '' });
     }));
 
-  it('goes on behind a line that is no domain, and says which and why', () =>
+  it('continues after a line that is not a domain, and reports the line and the reason', () =>
     withIndex((index) => {
       const strange = ['not a host', '\u001b[31m.example', '"\u202eé', 'x'.repeat(9_000), 'y'.repeat(70_000), 'a\xffb'];
       const input = Buffer.concat([
@@ -58,7 +58,7 @@ describe('a list', () => {
       ]);
       const { status, stdout } = pagegate(['lookup', '--index', index, '--file', '-'], { input });
       expect(status).toBe(3);
-      // Nothing that a terminal would act on.
+      // No characters that a terminal acts on.
       expect(/^[ -~\n]*$/.test(stdout)).toBe(true);
       const lines = stdout
         .trimEnd()
@@ -72,7 +72,7 @@ describe('a list', () => {
       expect(lines[7]).toMatchObject({ input: 'a.example', found: true });
     }));
 
-  it('that cannot be read, or comes with domains, is refused in one line', () =>
+  it('is refused with one line if it cannot be read, or if domains are given, too', () =>
     withIndex((index, folder) => {
       const call = (...words: string[]): unknown => {
         const { status, stdout, stderr } = pagegate(['lookup', '--index', index, ...words]);
@@ -85,8 +85,8 @@ describe('a list', () => {
     }));
 });
 
-describe('standard input that is still open', () => {
-  it('gets its answers line by line, and ends with Ctrl-C', async () =>
+describe('open standard input', () => {
+  it('is answered line by line, and Ctrl-C ends the command', async () =>
     withIndex(async (index) => {
       const child = start('--index', index, '--file', '-');
       const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
@@ -99,29 +99,29 @@ describe('standard input that is still open', () => {
     }));
 });
 
-describe('an index that is changed meanwhile', () => {
+describe('an index that changes during the lookups', () => {
   it.each<[string, (path: string) => void]>([
     ['grows', (path) => appendFileSync(path, 'x')],
     ['is overwritten', (path) => writeFileSync(path, Buffer.alloc(readFileSync(path).length, 0xff))],
     ['is emptied', (path) => writeFileSync(path, '')],
-  ])('and %s ends the list in one line, and no answer comes of it', async (_name, change) =>
+  ])('and %s ends the list with one line, and gives no further answer', async (_name, change) =>
     withIndex(async (index) => {
       const child = start('--index', index, '--file', '-');
-      const said = text(child.stderr);
+      const stderr = text(child.stderr);
       const answers = createInterface(child.stdout)[Symbol.asyncIterator]();
       child.stdin.write('a.example\n');
       expect(JSON.parse((await answers.next()).value as string)).toMatchObject({ input: 'a.example', found: true });
       change(index);
       child.stdin.write('b.example\n');
       expect(await answers.next()).toMatchObject({ done: true });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
+      expect(await stderr).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
       expect([child.exitCode ?? (await once(child, 'exit'))[0], child.signalCode]).toEqual([5, null]);
     }),
   );
 });
 
-describe('a reader that does not keep up', () => {
-  it('is waited for: what is not taken is not looked up', async () =>
+describe('a slow reader', () => {
+  it('is waited for: no lookups are made while it does not read', async () =>
     withTempDirectory(async (folder) => {
       const index = join(folder, 'index.pgx');
       const path = 'long/'.repeat(350);

@@ -1,4 +1,4 @@
-/** Signals that ask to stop: those of wrappers come twice. */
+/** Stop signals: wrappers send them twice. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { stopAtFirst } from '../../src/commands/shared/stop-signals.ts';
 
@@ -8,7 +8,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-it('the first asks to stop, the same sent again does nothing, a later one ends the process at once', () => {
+it('the first signal requests a stop, a copy right after it does nothing, a later one ends the process at once', () => {
   const exit = vi.spyOn(process, 'exit').mockReturnValue(undefined as never);
   let stops = 0;
   const onSignal = stopAtFirst(() => stops++);

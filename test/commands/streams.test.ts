@@ -1,4 +1,4 @@
-/** What every command does with output that nobody takes, with a command line that it does not understand, and with text from elsewhere. */
+/** How every command handles output that cannot be written, a wrong command line, and untrusted text. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, existsSync, mkdtempSync, openSync, rmSync, writeFileSync } from 'node:fs';
@@ -22,7 +22,7 @@ let index: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-streams-'));
   index = join(folder, 'a.pgx');
-  // More than a pipe holds, so that a reader who leaves early is noticed.
+  // More than a pipe holds, so that the program notices a reader that stops early.
   const many = Array.from({ length: 3_000 }, (_, i) =>
     entryOf(`host-${i}.example`, { login: `https://host-${i}.example/a/long/path/to/the/login/page/of/this/host` }),
   );
@@ -51,7 +51,7 @@ describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => 
     }
   });
 
-  it('of a command that changed something: says that it is done, and where to see it', () => {
+  it('of a command that changed something: the message says that it is done, and where to see it', () => {
     const state = join(folder, 'state');
     const key = (...words: string[]) => pagegate(['key', ...words, 'acme', '--state-dir', state]).stdout.trim();
     run('account', 'create', 'acme', '--with-key', '--state-dir', state);
@@ -71,7 +71,7 @@ describe.runIf(existsSync('/dev/full'))('standard output on a full disk', () => 
   });
 });
 
-it('each command is known to change something, or to be one that can be run again', async () => {
+it('each command is listed either as changing something or as safe to repeat', async () => {
   const leavesOf = (command: Command): Command[] =>
     command.commands.length === 0 ? [command] : command.commands.flatMap(leavesOf);
   const all = leavesOf(await createProgram()).map(commandName);
@@ -108,12 +108,12 @@ it('each command is known to change something, or to be one that can be run agai
   ]);
 });
 
-describe('standard output that its reader closes', () => {
+describe('standard output closed by its reader', () => {
   it.each([
     ['an export', ['export', 'INDEX']],
     ['lines', ['lookup', '--index', 'INDEX', ...Array.from({ length: 3_000 }, (_, i) => `host-${i}.example`)]],
     ['help', ['--help']],
-  ])('%s: ends without a word', async (_name, words) => {
+  ])('%s: ends without a message', async (_name, words) => {
     const child = spawn(process.execPath, [CLI, ...withIndex(words)]);
     let stderr = '';
     child.stderr.on('data', (chunk) => {
@@ -125,10 +125,10 @@ describe('standard output that its reader closes', () => {
   });
 });
 
-describe('standard output that nobody reads', () => {
-  it('does not keep an export from being interrupted', async () => {
+describe('standard output that is not read', () => {
+  it('does not prevent an interrupt of an export', async () => {
     const child = spawn(process.execPath, [CLI, 'export', index]);
-    // What is there shows that the command has begun; the rest stays in the pipe.
+    // Output shows that the command has started; the rest stays in the pipe.
     await once(child.stdout, 'readable');
     child.kill('SIGINT');
     const [code] = await once(child, 'exit');
@@ -137,7 +137,7 @@ describe('standard output that nobody reads', () => {
 });
 
 describe('a defect of the program', () => {
-  it('is one JSON object with --json, and a stack without', () => {
+  it('is one JSON object with --json, and a stack trace without it', () => {
     const written: string[] = [];
     const write = vi.spyOn(process.stderr, 'write').mockImplementation((text) => written.push(String(text)) > 0);
     try {
@@ -156,7 +156,7 @@ describe('a defect of the program', () => {
   });
 });
 
-it('a failure is one line, also where what it quotes has line ends', () => {
+it('a failure is one line, even if it quotes text with line breaks', () => {
   const write = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
   try {
     expect(reportFailure(new PagegateError('drop_vocabulary', 'Got a\npagegate: all is well.'), false)).toBe(6);
@@ -168,7 +168,7 @@ it('a failure is one line, also where what it quotes has line ends', () => {
   }
 });
 
-describe('a command line that is not understood, with --json', () => {
+describe('an invalid command line with --json', () => {
   it.each([
     ['a command', ['bogus', '--json'], "unknown command 'bogus'"],
     ['an option', ['verify', '--json', '--nope'], "unknown option '--nope'"],
@@ -181,7 +181,7 @@ describe('a command line that is not understood, with --json', () => {
     ['two forms of a result', ['account', 'usage', '--csv', '--json'], "option '--csv' cannot be used with"],
     ['the generation 0', ['build', 'x', '--out', 'y', '--generation', '0', '--json'], 'a whole number from 1'],
     [
-      'a generation beyond all',
+      'a generation above the maximum',
       ['build', 'x', '--out', 'y', '--generation', '1000000000', '--json'],
       'It must be at most 999999999.',
     ],
@@ -208,7 +208,7 @@ describe('a command line that is not understood, with --json', () => {
     expect(stderr).toContain(message);
   });
 
-  it('no command: the help alone', () => {
+  it('no command: only the help is printed', () => {
     const { status, stdout, stderr } = run('account');
     expect([status, stdout]).toEqual([2, '']);
     expect(stderr).toMatch(/^Usage: pagegate account /);
@@ -216,8 +216,8 @@ describe('a command line that is not understood, with --json', () => {
   });
 });
 
-describe('text from elsewhere', () => {
-  it('is escaped, and nothing else is', () => {
+describe('untrusted text', () => {
+  it('is escaped where necessary, and otherwise unchanged', () => {
     expect(printable('a\u001b[1m\u0007\n\u009b\u007f\u202eb')).toBe('a\\x1b[1m\\x07\\x0a\\x9b\\x7f\\u202eb');
     expect(printable('Ünïcode – 漢字 😀\t\\')).toBe('Ünïcode – 漢字 😀\t\\');
     expect(printableLines('one\ntwo\u001b')).toBe('one\ntwo\\x1b');
@@ -227,16 +227,16 @@ describe('text from elsewhere', () => {
     ['a URL that is explained', ['explain', `https://example.com/${ESCAPE}`]],
     ['the same as JSON', ['explain', 'https://example.com/\u009b', '--json']],
     ['a value that is refused', ['explain', `a b${ESCAPE}\u009b`]],
-    ['a file that is not there', ['verify', `/nowhere/${ESCAPE}`]],
+    ['a missing file', ['verify', `/nowhere/${ESCAPE}`]],
     ['an unknown command', [`bogus${ESCAPE}`]],
     ['an unknown command, as JSON', ['bogus\u009b', '--json']],
-  ])('%s', (_name, words) => {
+  ])('is escaped in %s', (_name, words) => {
     const { stdout, stderr } = run(...words);
     expect(stdout + stderr).toMatch(/\\x1b|\\u009b|\\x9b|\\u001b/);
     expect(stdout + stderr).not.toMatch(/[^\P{Cc}\n]/u);
   });
 
-  it('a damaged file whose name is hostile', () => {
+  it('is escaped in the name of a damaged file', () => {
     const path = join(folder, `bad${ESCAPE}.pgx`);
     writeFileSync(path, 'x', { mode: 0o444 });
     const { status, stderr } = run('verify', path);

@@ -1,4 +1,4 @@
-/** Files and folders that cannot be read or written: each command ends with a code and an exit code of its own, never with a stack. */
+/** Files and folders that cannot be read or written: each command ends with an error code and an exit code, never with a stack trace. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -20,12 +20,12 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { createLicenseKey, issueLicense } from '../../src/license/license.ts';
 import { CLI, type Ended, pagegate, pagegateHere } from '../support/program.ts';
 
-/** A license that is signed and verified with keys that lie in no file. */
+/** Signs a license and verifies it, with keys that are not in files. */
 const SIGN =
   'echo "$2" > v.pem; echo "$1" | pagegate license issue --key - --key-name v --licensee A --dataset w --refreshes-until 2027-06-30' +
   ' | pagegate license verify - --trust v=v.pem';
 
-/** What waits for something that never comes is killed. */
+/** Options for commands that could wait forever: kills them after a timeout. */
 const UNHURRIED = { encoding: 'utf8', timeout: 300_000, killSignal: 'SIGKILL' } as const;
 
 let folder: string;
@@ -51,25 +51,25 @@ describe('a license', () => {
     return run('license', 'install', at('l.json'), '--trust', `v=${at('v.pem')}`);
   };
 
-  it('is not installed where its folder cannot be made', async () => {
+  it('is not installed if its folder cannot be created', async () => {
     writeFileSync(at('state'), 'a file');
     expect(await install()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
-  it('that cannot be put into place leaves nothing beside it', async () => {
+  it('leaves no temporary file if it cannot be put into place', async () => {
     mkdirSync(at('state/license/license.json/x'), { recursive: true });
     expect(await install()).toMatchObject({ status: 7, code: 'state_unavailable' });
     expect(readdirSync(at('state/license'))).toEqual(['license.json']);
   });
 
-  it('that is named and not there is no missing installation', async () => {
+  it('is not reported as a missing installation if a named file is missing', async () => {
     expect(await run('license', 'verify', at('none.json'))).toMatchObject({ status: 7, code: 'license_unreadable' });
     expect(await run('license', 'verify', folder)).toMatchObject({ status: 7, code: 'license_unreadable' });
     expect(await run('license', 'show')).toMatchObject({ status: 6, code: 'license_missing' });
   });
 });
 
-describe('a pipe that nobody writes to', () => {
+describe('a pipe without a writer', () => {
   const KEYS = ['--key-name', 'v', '--licensee', 'Acme', '--dataset', 'web', '--refreshes-until', '2027-06-30'];
   const configured = (settings: object) => ['--config', write('config.json', JSON.stringify(settings))];
   const write = (name: string, text: string): string => {
@@ -108,14 +108,14 @@ describe('a pipe that nobody writes to', () => {
     ['the list of withdrawn drops', 'store_damaged', () => ['generations', 'list', ...inState('index/withdrawn.json')]],
     ['a backup', 'restore_refused', () => ['account', 'restore', installed()]],
     ['a manifest', 'drop_file_kind', () => ['drop', 'verify', drop(), '--unsigned']],
-  ])('in the place of %s is refused: %s', (_what, code, words) => {
+  ])('is refused instead of %s: %s', (_what, code, words) => {
     execFileSync('mkfifo', ['-m', '600', at('pipe')]);
     const env = { ...process.env, PAGEGATE_STATE_DIR: at('state') };
     const { signal, stderr } = pagegate(words(), { ...UNHURRIED, env });
     expect([signal, stderr]).toEqual([null, expect.stringMatching(`\\[${code}\\]\n$`)]);
   });
 
-  /** The pipe under this name in the state directory; no further words. */
+  /** Puts the pipe into the state directory under this name. Returns no arguments. */
   function inState(name: string): string[] {
     mkdirSync(dirname(at('state', name)), { recursive: true });
     renameSync(at('pipe'), at('state', name));
@@ -145,7 +145,7 @@ describe('standard input', () => {
     ['a policy', `echo '{"format":"pagegate-policy/1"}' | pagegate policy check -`, 'valid: '],
     ['cases', `echo '[{"url":"a.com","expect":{"verdict":"flag"}}]' | pagegate policy test -`, '1 of 1 cases'],
     ['a key, and the license it signs', SIGN, 'The signature is valid.'],
-  ])('is read where a command is given a dash: %s', (_what, line, expected) => {
+  ])('is read if a command gets a dash: %s', (_what, line, expected) => {
     const { publicKey, privateKey } = createLicenseKey();
     const { stdout, stderr } = shell(line, privateKey, publicKey);
     expect(stdout + stderr).toContain(expected);
@@ -155,7 +155,7 @@ describe('standard input', () => {
 describe('a key pair', () => {
   const keygen = (name: string) => pagegateHere(['license', 'keygen', '--out', at(name)]);
 
-  it.each(['private', 'public'])('is written whole or not at all where the %s file is there', async (which) => {
+  it.each(['private', 'public'])('is written completely or not at all if the %s file exists', async (which) => {
     writeFileSync(at(`v.${which}.pem`), 'mine');
     const { status, stderr } = await keygen('v');
     expect(status).toBe(7);
@@ -163,8 +163,8 @@ describe('a key pair', () => {
     expect(readdirSync(folder)).toEqual([`v.${which}.pem`]);
   });
 
-  it('that does not fit on the disk leaves nothing, so that it can be made again', async () => {
-    // A file that may not grow stands for a full disk.
+  it('leaves nothing if it does not fit on the disk, so that it can be created again', async () => {
+    // A limit on file sizes simulates a full disk.
     const script = 'ulimit -f 0; exec "$@"';
     const words = [process.execPath, CLI, 'license', 'keygen', '--out', at('v')];
     const env = { ...process.env, LC_ALL: 'C', NODE_DISABLE_COMPILE_CACHE: '1' };
@@ -174,7 +174,7 @@ describe('a key pair', () => {
     expect((await keygen('v')).status).toBe(0);
   });
 
-  it('is not written where there is no folder', async () => {
+  it('is not written if the folder does not exist', async () => {
     expect((await keygen('none/v')).stderr).toContain('[key_pair_not_written]');
   });
 });
@@ -186,33 +186,33 @@ describe('the server', () => {
     return { status, signal, code: codeOf(stderr) };
   };
 
-  it('does not start where its folder cannot be made', () => {
+  it('does not start if its folder cannot be created', () => {
     writeFileSync(at('state'), 'a file');
     expect(serve()).toMatchObject({ status: 7, code: 'state_unavailable' });
   });
 
-  it('does not start with an address of a fleet that cannot be read, and makes nothing', () => {
+  it('does not start with an invalid address of a fleet, and creates nothing', () => {
     writeFileSync(at('fleet.json'), '{"ledger":{"url":"mysql://u@h/d"}}');
     const { status, code } = serve('--config', at('fleet.json'));
     expect({ status, code }).toEqual({ status: 3, code: 'bad_ledger_url' });
     expect(readdirSync(folder)).toEqual(['fleet.json']);
   });
 
-  it('ends, its ledger writer too, where it cannot make its own files', () => {
-    // What cannot be removed stands for a folder that belongs to another user.
+  it('ends, with its ledger writer, if it cannot create its files', () => {
+    // A path that cannot be removed stands for a folder of another user.
     mkdirSync(at('state/run/burst-1/x'), { recursive: true });
     expect(serve()).toMatchObject({ status: 7, signal: null, code: 'state_unavailable' });
   });
 });
 
 describe('the store and the index', () => {
-  it('generations that cannot be listed are no empty list', async () => {
+  it('generations that cannot be listed are not reported as an empty list', async () => {
     mkdirSync(at('state/index'), { recursive: true });
     writeFileSync(at('state/index/generations'), 'a file');
     expect(await run('generations', 'list')).toMatchObject({ status: 7, code: 'store_unavailable' });
   });
 
-  it('an index that cannot be opened is not explained as one that is not there', async () => {
+  it('an index that cannot be opened is not treated as missing', async () => {
     mkdirSync(at('state/index'), { recursive: true });
     symlinkSync('current', at('state/index/current'));
     expect(await run('explain', 'https://example.com/')).toMatchObject({ status: 7, code: 'index_unreadable' });
@@ -221,13 +221,13 @@ describe('the store and the index', () => {
   });
 });
 
-it('a plan catalog that cannot be read is not taken for none', async () => {
+it('a plan catalog that cannot be read is not treated as missing', async () => {
   mkdirSync(at('state'));
   symlinkSync('none.json', at('state/plans.json'));
   expect(await run('plan', 'list')).toMatchObject({ status: 3, code: 'bad_plan_catalogue' });
 });
 
-describe('a state directory that nobody uses, such as a mistyped one', () => {
+describe('an unused state directory, such as a mistyped one', () => {
   const REFRESH = ['refresh', fileURLToPath(new URL('../../data/sample', import.meta.url)), '--unsigned'];
 
   it.each([
@@ -245,7 +245,7 @@ describe('a state directory that nobody uses, such as a mistyped one', () => {
     [4, 'no_ledger', ['ledger', 'move', '--to', 'postgres://127.0.0.1:1/x']],
     [4, 'server_not_running', ['reload']],
     [7, 'license_unreadable', ['license', 'install', '/nope/license.json']],
-  ])('is left as it is: %i %s of %j', async (status, code, words) => {
+  ])('is left unchanged: %i %s of %j', async (status, code, words) => {
     expect(await run(...words)).toMatchObject({ status, code });
     expect(readdirSync(folder)).toEqual([]);
     mkdirSync(at('state'));
@@ -254,27 +254,30 @@ describe('a state directory that nobody uses, such as a mistyped one', () => {
   });
 });
 
-it('a ledger that an account makes is named, the one that is there is not', async () => {
+it('a new ledger is named when an account creates it, an existing one is not', async () => {
   const saidOf = async (name: string) => (await inPlace('account', 'create', name)).stdout;
   expect(await saidOf('acme')).toContain(`\nledger   new: ${at('state/ledger/ledger.sqlite')}\n`);
   expect(await saidOf('other')).not.toContain('ledger');
 });
 
 describe('a backup', () => {
-  it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])('that cannot be written to %s says so', async (name) => {
-    expect(await run('account', 'create', 'acme')).toMatchObject({ status: 0 });
-    expect(await run('account', 'backup', at(name))).toMatchObject({ status: 7, code: 'backup_failed' });
-    expect(existsSync(at(name))).toBe(false);
-  });
+  it.each(['none/b.sqlite', 'state/ledger/ledger.sqlite/b'])(
+    'to %s, which cannot be written, is reported',
+    async (name) => {
+      expect(await run('account', 'create', 'acme')).toMatchObject({ status: 0 });
+      expect(await run('account', 'backup', at(name))).toMatchObject({ status: 7, code: 'backup_failed' });
+      expect(existsSync(at(name))).toBe(false);
+    },
+  );
 
-  it('is not restored into a folder that cannot be made', async () => {
+  it('is not restored into a folder that cannot be created', async () => {
     writeFileSync(at('state'), 'a file');
     expect(await run('account', 'restore', CLI)).toMatchObject({ status: 7, code: 'ledger_unavailable' });
   });
 });
 
 describe.runIf(process.getuid?.() === 0)('a socket of another user', () => {
-  it('is not taken for a server that does not run', () => {
+  it('is not reported as a server that is not running', () => {
     mkdirSync(at('state/run'), { recursive: true, mode: 0o700 });
     const { status, stderr } = pagegate(['status', '--state-dir', at('state')], {
       uid: 65_534,
@@ -287,11 +290,11 @@ describe.runIf(process.getuid?.() === 0)('a socket of another user', () => {
 
 describe('a working directory that was removed', () => {
   const runThere = (...words: string[]) => {
-    const there = at('gone');
-    mkdirSync(there);
-    // The program is run by Node itself: a shell would write a line of its own.
+    const removed = at('gone');
+    mkdirSync(removed);
+    // Node runs the program directly: a shell would print a line of its own.
     const script = 'cd "$0" && rmdir "$0" && exec "$@"';
-    return spawnSync('sh', ['-c', script, there, process.execPath, CLI, ...words], UNHURRIED);
+    return spawnSync('sh', ['-c', script, removed, process.execPath, CLI, ...words], UNHURRIED);
   };
 
   it.each([
@@ -299,7 +302,7 @@ describe('a working directory that was removed', () => {
     [['account', 'list', '--state-dir', 'state']],
     [['serve', '--state-dir', 'state']],
     [['refresh', 'drop']],
-  ])('ends %j in one line', (words) => {
+  ])('ends %j with one line', (words) => {
     const { status, stderr } = runThere(...words);
     expect(stderr).toMatch(
       /^pagegate: The directory that the command was started in has been removed[^\n]*\[no_working_directory\]\n$/,
@@ -307,16 +310,16 @@ describe('a working directory that was removed', () => {
     expect(status).toBe(7);
   });
 
-  it('is no obstacle where no path is relative to it', () => {
+  it('does not matter if no path is relative to it', () => {
     expect(runThere('--version').status).toBe(0);
   });
 });
 
-describe.runIf(existsSync('/proc/self'))('a state directory in whose place none can be made', () => {
+describe.runIf(existsSync('/proc/self'))('a state directory that cannot be created', () => {
   it.each([
     ['state_unavailable', ['serve']],
     ['ledger_unavailable', ['account', 'create', 'x']],
-  ])('ends with %s, and does not try for ever: %j', (code, words) => {
+  ])('ends with %s instead of retrying forever: %j', (code, words) => {
     const { status, stderr, signal } = pagegate([...words, '--state-dir', '/proc/nope'], UNHURRIED);
     expect([status, signal, /\[(\w+)\]\n$/.exec(stderr)?.[1]]).toEqual([7, null, code]);
   });
@@ -332,7 +335,7 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     ['ledger_unavailable', ['key', 'show', 'acme']],
     ['ledger_unavailable', ['account', 'create', 'acme']],
     ['store_unavailable', ['generations', 'list']],
-  ])('is not taken for damaged: %s of %j', (code, words) => {
+  ])('is not reported as damaged: %s of %j', (code, words) => {
     mkdirSync(at('state/index'), { recursive: true });
     chmodSync(folder, 0o755);
     chmodSync(at('state'), 0o700);
@@ -340,7 +343,7 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     expect([status, stderr]).toEqual([7, expect.stringMatching(`EACCES.*\\[${code}\\]\n$`)]);
   });
 
-  it('that it may read but not write to: the reason is said once', () => {
+  it('with read access only: the reason is given once', () => {
     mkdirSync(at('state'));
     chmodSync(folder, 0o755);
     const { status, stderr } = asNobody('account', 'create', 'acme');
@@ -351,13 +354,13 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
     expect(stderr).not.toMatch(/EACCES.*EACCES/);
   });
 
-  it('is what doctor names first, and it does not say that no server runs', () => {
+  it('is the first finding of doctor, which does not report that no server runs', () => {
     mkdirSync(at('state/run'), { recursive: true });
     chmodSync(folder, 0o755);
     chmodSync(at('state'), 0o700);
     const { status, stdout } = asNobody('doctor');
     expect(status).toBe(7);
-    expect(stdout).toMatch(/PROBLEM +permissions +this user may not use .*belongs to user 0 and has mode 0700\n/);
+    expect(stdout).toMatch(/PROBLEM +permissions +this user cannot use .*belongs to user 0 and has mode 0700\n/);
     expect(stdout.match(/ permissions /g)).toHaveLength(1);
     expect(stdout).toMatch(/PROBLEM +server +server_forbidden/);
   });
@@ -366,7 +369,7 @@ describe.runIf(process.getuid?.() === 0)('a state directory of another user', ()
 describe.runIf(process.getuid?.() === 0)('root in a state directory of another user', () => {
   const errorOf = async (...words: string[]) => (await inPlace(...words)).stderr;
 
-  it('is told where it writes, and only there', async () => {
+  it('gets a message when it writes, and only then', async () => {
     mkdirSync(at('state'));
     expect(await errorOf('account', 'create', 'acme')).toBe('');
     chownSync(at('state'), 65_534, 65_534);
@@ -379,7 +382,7 @@ describe.runIf(process.getuid?.() === 0)('root in a state directory of another u
   });
 });
 
-it('a link into a console that is off says so', async () => {
+it('a console link says so if the console is off', async () => {
   const errorOf = async (...words: string[]) =>
     (await inPlace('console', 'user', 'add', ...words, '--role', 'viewer')).stderr;
   mkdirSync(at('state/license'), { recursive: true });
@@ -388,12 +391,12 @@ it('a link into a console that is off says so', async () => {
   expect(await errorOf('eve', '--config', at('on.json'))).toBe('');
 });
 
-describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, as in a container', () => {
+describe.runIf(process.getuid?.() === 0)('a user without a name on the host, as in a container', () => {
   const NAMELESS = 54_321;
   const asNameless = (...words: string[]) =>
     pagegate([...words, '--state-dir', at('state')], { ...UNHURRIED, uid: NAMELESS, gid: NAMELESS, cwd: '/' });
 
-  it('runs commands, and is named by its number in the audit', () => {
+  it('runs commands, and is recorded by its number in the audit', () => {
     mkdirSync(at('state'));
     chmodSync(folder, 0o755);
     chownSync(at('state'), NAMELESS, NAMELESS);
@@ -408,8 +411,8 @@ describe.runIf(process.getuid?.() === 0)('a user that the host has no name for, 
   });
 });
 
-describe('a checkout in which nothing is installed', () => {
-  it('is told what to do in one line', () => {
+describe('a checkout without installed packages', () => {
+  it('gets one line that says what to do', () => {
     const launcher = fileURLToPath(new URL('../../src/pagegate', import.meta.url));
     mkdirSync(at('src'));
     copyFileSync(launcher, at('src/pagegate'));

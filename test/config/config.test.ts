@@ -33,7 +33,7 @@ function failure(run: () => unknown): PagegateError {
 describe('the order of the sources', () => {
   const path = file({ server: { port: 1001, host: '127.0.0.2', workers: 3 } });
 
-  it('defaults without anything', () => {
+  it('uses defaults without any source', () => {
     const config = loadConfig({ env: {}, cwd: dir });
     expect(config.server).toEqual({
       host: '127.0.0.1',
@@ -51,7 +51,7 @@ describe('the order of the sources', () => {
     expect(config.burst.limit).toBe(240);
   });
 
-  it('the file over the defaults, the environment over the file, flags over the environment', () => {
+  it('prefers the file to the defaults, the environment to the file, and flags to the environment', () => {
     const config = loadConfig({
       file: path,
       env: { PAGEGATE_SERVER_PORT: '1002', PAGEGATE_SERVER_WORKERS: 'auto' },
@@ -62,12 +62,12 @@ describe('the order of the sources', () => {
     expect(loadConfig({ file: path, env: {} }).server.port).toBe(1001);
   });
 
-  it('the file that PAGEGATE_CONFIG names, unless one is named', () => {
+  it('uses the file named by PAGEGATE_CONFIG, unless a flag names one', () => {
     expect(loadConfig({ env: { PAGEGATE_CONFIG: path } }).server.port).toBe(1001);
     expect(loadConfig({ file: file({}), env: { PAGEGATE_CONFIG: path } }).server.port).toBe(8080);
   });
 
-  it('relative paths of a file start at the file, others at the working directory', () => {
+  it('resolves relative paths of a file from the file, others from the working directory', () => {
     const config = loadConfig({
       file: file({ policy: { file: 'own.json' } }),
       env: { PAGEGATE_INDEX_PATH: 'x.pgx' },
@@ -93,14 +93,14 @@ describe('the order of the sources', () => {
     expect(all.state_dir).toBe(join(dir, 'state'));
   });
 
-  it('the ledger of a host and the copy of a fleet are two files', () => {
+  it('uses different files for the ledger of a host and the copy of a fleet', () => {
     const fileOf = (url: string | null): string =>
       statePaths(loadConfig({ env: {}, cwd: '/srv', flags: { ledger: { url } } })).ledgerFile;
     expect(fileOf(null)).toBe('/srv/var/ledger/ledger.sqlite');
     expect(fileOf('postgres://pagegate@db.example/pagegate')).toBe('/srv/var/fleet/ledger.sqlite');
   });
 
-  it('cannot be changed afterwards', () => {
+  it('gives a configuration that cannot be changed', () => {
     const config = loadConfig({ env: {} });
     expect(() => Object.assign(config.server, { port: 1 })).toThrow(TypeError);
   });
@@ -119,7 +119,7 @@ describe('environment variables', () => {
     expect(config[section!]![setting!]).toEqual(expected);
   });
 
-  it('an address is checked wherever it comes from', () => {
+  it('an address is checked from every source', () => {
     const { message } = failure(() => loadConfig({ env: { PAGEGATE_BURST_EXEMPT: '10.0.0.0/33' } }));
     expect(message).toMatch(/the environment: PAGEGATE_BURST_EXEMPT \(burst\.exempt\) has "10\.0\.0\.0\/33"/);
     expect(failure(() => loadConfig({ env: {}, flags: { burst: { exempt: ['x'] } } })).message).toContain(
@@ -131,50 +131,50 @@ describe('environment variables', () => {
     ['abc', 'got "abc"'],
     ['', 'got ""'],
     ['70000', 'got 70000'],
-  ])('a value that is wrong is told with the name of its variable: %j', (text, got) => {
+  ])('an invalid value is reported with the name of its variable: %j', (text, got) => {
     const { message } = failure(() => loadConfig({ env: { PAGEGATE_SERVER_PORT: text } }));
     expect(message).toContain(`PAGEGATE_SERVER_PORT (server.port): expected integer, 0 to 65,535, ${got}.`);
   });
 
-  it('a name that begins like a setting and is not one is refused', () => {
+  it('a name that starts like a setting but is not one is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain(
       'PAGEGATE_SERVER_PROT, which is no setting (did you mean "PAGEGATE_SERVER_PORT"?)',
     );
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
-    // This one is no setting, but read.
+    // This one is not a setting, but is read.
     expect(loadConfig({ env: { PAGEGATE_LEDGER_PASSWORD: 'secret' } }).server.port).toBe(8080);
   });
 
-  it('a name that nothing reads can be told', () => {
+  it('a name that nothing reads is reported', () => {
     const env = { PAGEGATE_STATEDIR: 'x', PAGEGATE_STATE_DIR: 'x', PAGEGATE_CONFIG: 'x', PATH: 'x', PAGEGATE_A: '' };
     expect(unreadVariables(env)).toEqual(['PAGEGATE_A', 'PAGEGATE_STATEDIR']);
   });
 });
 
 it.each(['/', '/gate/', '/a/b/', '/.a/', '/a./', '/..a/', '/.../', '/a..b/'])(
-  'the base path %s is taken',
+  'the base path %s is accepted',
   (base_path) => {
     expect(loadConfig({ env: {}, flags: { console: { base_path } } }).console.base_path).toBe(base_path);
   },
 );
 
-describe('what is refused, with its place', () => {
+describe('is refused, with the place of the error', () => {
   it.each<[string, unknown, RegExp]>([
     ['an unknown section', { sever: {} }, /the top level has no setting "sever" \(did you mean "server"\?\)/],
     ['an unknown setting', { server: { prot: 1 } }, /server has no setting "prot" \(did you mean "port"\?\)/],
     ['a port out of range', { server: { port: 65_536 } }, /server\.port: expected integer, 0 to 65,535, got 65536\.$/],
     [
-      'a text where a number belongs',
+      'a text instead of a number',
       { server: { port: '80' } },
       /server\.port: expected integer, 0 to 65,535, got "80"\.$/,
     ],
     [
-      'a value of none of its types, told once',
+      'a value of none of its types, reported once',
       { server: { workers: 'many' } },
       /: server\.workers: expected integer, 1 to 256 or auto, got "many"\.$/,
     ],
     ['an empty text', { state_dir: '' }, /: state_dir: expected a text that is not empty, got ""\.$/],
-    ['a text where a list belongs', { burst: { exempt: '10.0.0.0/8' } }, /burst\.exempt: expected array, got "10\.0/],
+    ['a text instead of a list', { burst: { exempt: '10.0.0.0/8' } }, /burst\.exempt: expected array, got "10\.0/],
     [
       'a number in a map of texts',
       { license: { trusted_keys: { v: 1 } } },
@@ -203,12 +203,12 @@ describe('what is refused, with its place', () => {
       /tls\.certificate_file and tls\.key_file/,
     ],
     [
-      'what is no address, all of it',
+      'every invalid address',
       { burst: { exempt: ['10.0.0.0/8', '1.2.3'], trusted_proxies: ['foo', '::/129'] } },
       /burst\.exempt has "1\.2\.3".*burst\.trusted_proxies has "foo".*"::\/129"/,
     ],
     [
-      'a setting that is set twice, also in two sections of one name',
+      'a setting that is set twice, even in two sections of the same name',
       '{"server":{"port":1,"p\\u006frt":2},"burst":{"exempt":[]},"server":{},"tls":{"key_file":"a:{\\"","ciphers":null}}',
       /server\.port is set more than once \(line 1\); server is set more than once \(line 1\)\.$/,
     ],
@@ -220,13 +220,13 @@ describe('what is refused, with its place', () => {
     expect(error.message).toMatch(expected);
   });
 
-  it('a file that is not there', () => {
+  it('a file that does not exist', () => {
     const error = failure(() => loadConfig({ file: join(dir, 'none.json'), env: {} }));
     expect(error.code).toBe('config_unreadable');
     expect(error.message).toContain('none.json');
   });
 
-  it('a NUL character in a value, wherever it comes from', () => {
+  it('a NUL character in a value, from every source', () => {
     const keys = '{"license":{"trusted_keys":{"v":"a\\u0000b"}}}';
     const fromFile = failure(() => loadConfig({ file: file(keys), env: {} }));
     expect([fromFile.code, fromFile.message]).toEqual([
@@ -252,16 +252,16 @@ describe('what is refused, with its place', () => {
     expect(error.message).toMatch(expected);
   });
 
-  it.each(HARMLESS_JSON)('but not a file with $name', ({ spoil }) => {
+  it.each(HARMLESS_JSON)('not a file with $name', ({ spoil }) => {
     expect(loadConfig({ file: file(spoil(valid)), env: {} })).toMatchObject(JSON.parse(valid));
   });
 
-  it('a map of the environment that names something twice', () => {
+  it('a map in the environment with a repeated name', () => {
     const error = failure(() => loadConfig({ env: { PAGEGATE_REFRESH_TRUSTED_KEYS: '{"v":"a.pem","v":"b.pem"}' } }));
     expect(error.message).toMatch(/PAGEGATE_REFRESH_TRUSTED_KEYS is not valid JSON: v is set more than once/);
   });
 
-  it('a flag, named as coming from the command line', () => {
+  it('a flag, reported as from the command line', () => {
     expect(failure(() => loadConfig({ env: {}, flags: { server: { port: 'x' } } })).message).toContain(
       'the command line',
     );
@@ -271,13 +271,13 @@ describe('what is refused, with its place', () => {
 describe('trusted keys', () => {
   const pem = '-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n';
 
-  it('inline text and files, the path relative to the configuration file', () => {
+  it('may be inline text or files, with paths relative to the configuration file', () => {
     writeFileSync(join(dir, 'key.pem'), pem);
     const config = loadConfig({ file: file({ license: { trusted_keys: { a: pem, b: 'key.pem' } } }), env: {} });
     expect(readTrustedKeys(config.license.trusted_keys)).toEqual({ a: pem, b: pem });
   });
 
-  it('a file that is not there is named', () => {
+  it('are reported if a file does not exist', () => {
     expect(failure(() => readTrustedKeys({ a: join(dir, 'gone.pem') })).message).toContain('gone.pem');
   });
 });
@@ -294,12 +294,12 @@ describe('docs/configuration.md', () => {
       }),
   );
 
-  it('has a row for each setting and no other', () => {
+  it('has a row for each setting and no others', () => {
     expect([...rows.keys()]).toEqual(settings.map((setting) => setting.name));
   });
 
   it.each(settings.map((setting): [string, Setting] => [setting.name, setting]))(
-    '%s: default, environment, meaning and values as in the schema',
+    '%s: default, environment, meaning and values match the schema',
     (name, { schema, env }) => {
       const row = rows.get(name)!;
       expect(row.fallback).toBe(`\`${JSON.stringify(schema.default)}\``);

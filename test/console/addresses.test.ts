@@ -1,4 +1,4 @@
-/** By which address people come to the console: on loopback, behind a proxy, and beyond. */
+/** The addresses of the console: on loopback, behind a proxy, and beyond. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { createCertificate } from '../../tools/certificate.ts';
 import { startTestConsole } from '../support/console.ts';
 import { putPem } from '../support/put-pem.ts';
 
-it('on loopback it speaks plain HTTP, as a proxy or a tunnel expects, also where lookups have TLS', async () => {
+it('on loopback it uses plain HTTP, as a proxy or a tunnel expects, even if lookups use TLS', async () => {
   const dir = mkdtempSync(join(tmpdir(), 'pagegate-console-'));
   const tls = { certificate_file: join(dir, 'cert.pem'), key_file: join(dir, 'key.pem') };
   const { certificate, key } = createCertificate('server.example');
@@ -36,7 +36,7 @@ it.each([
   [{ host: '192.0.2.1' }, TLS, 'https://192.0.2.1:8081/'],
   [{ host: '0.0.0.0' }, { ...TLS, names: ['server.example'] }, 'https://server.example:8081/'],
   [{ host: '0.0.0.0', names: ['gate.example'] }, { ...TLS, names: ['server.example'] }, 'https://gate.example:8081/'],
-])('with console %j and tls %j links lead to it', (settings, tls, address) => {
+])('with console %j and tls %j links have its address', (settings, tls, address) => {
   const config = loadConfig({ env: {}, flags: { console: settings, tls } });
   expect(consoleUrl(config, config.console.port)).toBe(address);
 });

@@ -1,4 +1,4 @@
-/** How people come to a page: by a link that somebody sent, after signing in, back from a session that has ended. */
+/** Ways to reach a page: by a link on another site, after signing in, after the session has ended. */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text } from 'node:stream/consumers';
@@ -15,10 +15,10 @@ beforeAll(async () => {
 
 afterAll(() => console.stop());
 
-/** What a browser says of a link on another site. */
+/** The headers of a browser that follows a link on another site. */
 const ELSEWHERE = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' };
 
-/** Asks as a browser does: `fetch` sets some of these headers itself. */
+/** Sends a request as a browser does. `fetch` would set some of these headers itself. */
 async function arrive(
   path: string,
   headers: Readonly<Record<string, string>>,
@@ -33,15 +33,15 @@ async function arrive(
   };
 }
 
-describe('a link of another site', () => {
+describe('a link on another site', () => {
   it.each(['', 'decisions?verdict=deny', 'sign-in', 'sign-in/link?token=x', 'usage.csv'])(
-    'to /%s is opened once more, from a page of the console: with the cookies that the browser kept back',
+    'to /%s is opened again from a page of the console, with the cookies that the browser withheld',
     async (path) => {
       const reply = await arrive(path, ELSEWHERE);
       expect(reply.status).toBe(200);
       expect(reply.text).toContain('<meta http-equiv="refresh" content="0">');
       expect(reply.text).toContain(`<a href="/${path}">`);
-      // Forms that are open elsewhere in this browser stay good.
+      // Forms that are open in other tabs stay valid.
       expect(reply.setsCookie).toBe(false);
     },
   );
@@ -50,16 +50,16 @@ describe('a link of another site', () => {
     ['a link of our own', { ...ELSEWHERE, 'sec-fetch-site': 'same-origin' }],
     ['an address that was typed', { ...ELSEWHERE, 'sec-fetch-site': 'none' }],
     ['a script of another site', { ...ELSEWHERE, 'sec-fetch-mode': 'cors' }],
-  ])('and not %s', async (_what, headers) => {
+  ])('is not assumed for %s', async (_what, headers) => {
     expect((await arrive('sign-in', headers)).text).not.toContain('http-equiv');
   });
 
-  it('that leads nowhere finds nothing', async () => {
+  it('with an unknown address gets 404', async () => {
     expect((await arrive('nothing', ELSEWHERE)).status).toBe(404);
   });
 });
 
-/** Signs in at the page where somebody arrived who was sent there from `path`; returns where that leads. */
+/** Signs in on the page to which a visitor of `path` is redirected. Returns the address of the redirect after that. */
 async function onward(path: string): Promise<string> {
   const visitor = console.visitor();
   const { headers } = await visitor.get(path);
@@ -80,20 +80,20 @@ describe('after the sign-in', () => {
     '/try?url=https%3A%2F%2Fshop.example.com%2F%3Fa%3Db%26c%3D%252f',
     '/?range=hour',
     '/accounts',
-  ])('it goes on to %s', async (path) => expect(await onward(path.slice(1))).toBe(path));
+  ])('the console goes on to %s', async (path) => expect(await onward(path.slice(1))).toBe(path));
 
-  it('it goes on without a query that is too long to be kept', async () => {
+  it('the console drops a query that is too long to keep', async () => {
     const most = LIMITS.consoleUrlCharacters.value;
     expect(await onward(`try?url=${'%25'.repeat(most / 3 - 10)}`)).toBe('/try');
   });
 
-  it('a sign-in page that is still open leads on as well', async () => {
+  it('a sign-in page that is still open works, too', async () => {
     const viewer = await console.signIn('viewer');
     const reply = await viewer.get(`sign-in?${new URLSearchParams({ next: '/decisions?verdict=deny' })}`);
     expect([reply.status, reply.headers.get('location')]).toEqual([303, '/decisions?verdict=deny']);
   });
 
-  it('the query leads nowhere else', async () => {
+  it('the query cannot redirect elsewhere', async () => {
     const viewer = await console.signIn('viewer');
     for (const next of ['//evil.example?a=b', '/\\evil.example?', '?//evil.example', '/%2fevil.example?x']) {
       const reply = await viewer.get(`sign-in?${new URLSearchParams({ next })}`);
@@ -104,15 +104,15 @@ describe('after the sign-in', () => {
   });
 });
 
-it('a question mark in a query belongs to what it says', async () => {
+it('a question mark in a query is part of the query', async () => {
   const viewer = await console.signIn('viewer');
   expect((await viewer.get('try?url=https://shop.example.com/?q=1?2')).text).toContain(
     'GET https://shop.example.com/?q=1?2',
   );
 });
 
-describe('who cannot go on is told what to do', () => {
-  it('with a form whose session has ended', async () => {
+describe('a visitor who cannot continue is told what to do', () => {
+  it('after sending a form whose session has ended', async () => {
     const operator = await console.signIn('operator');
     await operator.get('accounts');
     console.users.remove(/class="who"><a href="[^"]*">([^ ]+)/.exec((await operator.get('you')).text)![1]!);
@@ -121,7 +121,7 @@ describe('who cannot go on is told what to do', () => {
     expect(reply.text).toMatch(/Nothing was changed: sign in, and do it again\..*>To the sign-in</s);
   });
 
-  it('and after the sign-in comes back to the page of the form, where the browser says which', async () => {
+  it('and returns to the page of the form after signing in, if the browser names it', async () => {
     const operator = await console.signIn('operator');
     await operator.get('accounts');
     operator.session = 'A'.repeat(43);
@@ -139,7 +139,7 @@ describe('who cannot go on is told what to do', () => {
       expect(await link(elsewhere)).toBe('/sign-in');
   });
 
-  it('at an address that only a form leads to', async () => {
+  it('at an address that only accepts forms', async () => {
     const operator = await console.signIn('operator');
     const reply = await operator.get('generations/1/verify');
     expect([reply.status, reply.headers.get('allow')]).toEqual([405, 'POST']);
@@ -148,27 +148,27 @@ describe('who cannot go on is told what to do', () => {
     expect([key.status, key.headers.get('location')]).toEqual([303, '/sign-in']);
   });
 
-  it('with what is refused while one is signed in: the navigation stays', async () => {
+  it('after a refusal while signed in, on a page with the navigation', async () => {
     const viewer = await console.signIn('viewer');
-    for (const [path, status, said] of [
+    for (const [path, status, expected] of [
       ['accounts/pro/suspend', 403, 'This is for the role operator; yours is viewer.'],
       ['accounts/nobody', 404, 'No account has this name'],
       ['try?url=a&url=b', 400, 'is there twice'],
     ] as const) {
       const reply = await viewer.get(path);
       expect([path, reply.status]).toEqual([path, status]);
-      expect(reply.text).toContain(said);
+      expect(reply.text).toContain(expected);
       expect(reply.text.includes('<nav aria-label="Pages">')).toBe(status !== 400);
     }
     expect((await console.visitor().get('nothing')).text).not.toContain('<nav');
   });
 
-  it('after a password that is wrong: the name that was typed stays', async () => {
+  it('after a wrong password: the name that was typed stays', async () => {
     const reply = await console.visitor().submit('sign-in', { name: 'dana"', password: 'x' });
     expect([reply.status, reply.text.includes('name="name" value="dana&quot;"')]).toEqual([403, true]);
   });
 
-  it('with a value that is too long to be judged, and with nothing to give back', async () => {
+  it('after a value that is too long to be judged, which is not shown again', async () => {
     const operator = await console.signIn('operator');
     const long = await operator.get(`try?url=${'a'.repeat(LIMITS.valueBytes.value + 1)}`);
     expect(long.text).toContain('longer than 8,192 bytes');

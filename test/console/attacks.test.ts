@@ -1,4 +1,4 @@
-/** What others may try against the console: each is refused. */
+/** Attacks on the console: each is refused. */
 import { once } from 'node:events';
 import { request, type Server } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -25,7 +25,7 @@ afterAll(() => console.stop());
 
 const port = (): number => Number(new URL(console.url).port);
 
-/** Sends bytes as they are, and gives what comes back until the connection closes. */
+/** Sends raw bytes, and returns what is received until the connection closes. */
 function raw(text: string, then?: string, to = port()): Promise<string> {
   return new Promise((resolve, reject) => {
     let received = '';
@@ -46,7 +46,7 @@ const head = (path: string, headers: readonly string[] = []): string =>
 
 const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3})/.exec(answer)?.[1] ?? 0);
 
-it('the names of this host alone are those of a console that only this host reaches', () => {
+it('only the names of this host are accepted by a console that only this host can reach', () => {
   const names = (host: string): string[] => [
     ...allowedNames(loadConfig({ env: {}, flags: { console: { host, names: ['console.example'] } } }), undefined),
   ];
@@ -54,7 +54,7 @@ it('the names of this host alone are those of a console that only this host reac
   expect(names('192.0.2.1')).toEqual(['192.0.2.1', 'console.example']);
 });
 
-it('an IPv6 address is a name as browsers write it, in whatever form the configuration has it', () => {
+it('an IPv6 address is accepted as a host name in the spelling of browsers, however the configuration spells it', () => {
   const names = allowedNames(loadConfig({ env: {}, flags: { console: { host: '2001:DB8:0:0:0:0:0:1' } } }), undefined);
   expect([...names]).toEqual(['[2001:db8::1]']);
 });
@@ -62,11 +62,11 @@ it('an IPv6 address is a name as browsers write it, in whatever form the configu
 describe('a form', () => {
   it.each([
     ['without its token', { csrf: '' }, {}],
-    ['with a token that somebody made up', { csrf: 'A'.repeat(43) }, {}],
-    ['that another site sent, as the browser says', {}, { 'sec-fetch-site': 'cross-site' }],
-    ['that another port of this host sent, as the browser says', {}, { 'sec-fetch-site': 'same-site' }],
-    ['that another site sent, by its origin', {}, { origin: 'http://evil.example' }],
-    ['that another port of this host sent, by its origin', {}, { origin: 'http://127.0.0.1:1' }],
+    ['with an invented token', { csrf: 'A'.repeat(43) }, {}],
+    ['from another site, according to the browser', {}, { 'sec-fetch-site': 'cross-site' }],
+    ['from another port of this host, according to the browser', {}, { 'sec-fetch-site': 'same-site' }],
+    ['from another site, by its origin', {}, { origin: 'http://evil.example' }],
+    ['from another port of this host, by its origin', {}, { origin: 'http://127.0.0.1:1' }],
     ['of a page without an origin', {}, { origin: 'null' }],
   ])('%s is refused', async (_what, fields, headers) => {
     const operator = await console.signIn('operator');
@@ -102,7 +102,7 @@ describe('a form', () => {
     expect(response.status).toBe(status);
   });
 
-  it('that is too large is refused before all of it came, also in chunks', async () => {
+  it('that is too large is refused before all of it has arrived, even in chunks', async () => {
     const answer = await new Promise<number>((resolve, reject) => {
       const headers = { 'content-type': 'application/x-www-form-urlencoded', 'transfer-encoding': 'chunked' };
       const sent = request(new URL('sign-in', console.url), { method: 'POST', headers }, (res) => {
@@ -117,7 +117,7 @@ describe('a form', () => {
 });
 
 describe('signing in', () => {
-  it('makes a session of its own, whatever cookie somebody set before', async () => {
+  it('creates a new session, whatever cookie was set before', async () => {
     const { link } = console.users.add('fixed', 'operator');
     const visitor = console.visitor();
     const planted = 'A'.repeat(43);
@@ -134,7 +134,7 @@ describe('signing in', () => {
     expect((await other.get('')).status).toBe(303);
   });
 
-  it('by a link works once, and not because a program opened it', async () => {
+  it('by a link works once, and is not triggered by a program that opens the link', async () => {
     const { link } = console.users.add('once', 'viewer');
     const search = new URL(link).search;
     for (let i = 0; i < 3; i++) expect((await console.visitor().get(`sign-in/link${search}`)).status).toBe(200);
@@ -147,7 +147,7 @@ describe('signing in', () => {
     expect(await use()).toEqual([403, false]);
   });
 
-  it('leads nowhere but into the console', async () => {
+  it('redirects only within the console', async () => {
     for (const next of [
       '//evil.example',
       'https://evil.example',
@@ -164,7 +164,7 @@ describe('signing in', () => {
     }
   });
 
-  it('by guessing has to wait, also with the right password then, and is in the audit', async () => {
+  it('by guessing is delayed, then even with the right password, and is in the audit', async () => {
     const { link } = console.users.add('guessed', 'operator');
     const owner = console.visitor();
     const page = await owner.get(`sign-in/link${new URL(link).search}`);
@@ -173,7 +173,7 @@ describe('signing in', () => {
     await owner.submit('you/password', { password, again: password });
     const guesser = console.visitor();
     await guesser.get('sign-in');
-    // All at once: a try counts before its outcome is known.
+    // All at once: an attempt counts before its outcome is known.
     const guesses = Array.from({ length: 11 }, (_, i) =>
       guesser.submit('sign-in', { name: 'guessed', password: `guess number ${i}` }),
     );
@@ -182,18 +182,18 @@ describe('signing in', () => {
     expect((await guesser.submit('sign-in', { name: 'guessed', password })).status).toBe(429);
     expect(guesser.isSignedIn).toBe(false);
     expect((await owner.get('audit')).text).toContain('console sign_in.refused');
-    // Whoever has a session, or a link, is not locked out by others.
+    // The failures of others do not lock out a user who has a session or a link.
     expect((await owner.get('')).status).toBe(200);
   });
 
-  it('tells nobody which users there are', async () => {
+  it('does not reveal which users exist', async () => {
     const known = await console.visitor().submit('sign-in', { name: 'fixed', password: 'a wrong password' });
     const unknown = await console.visitor().submit('sign-in', { name: 'nobody', password: 'a wrong password' });
     const without = (text: string): string => text.replaceAll(/value="[^"]*"/g, '');
     expect([known.status, without(known.text)]).toEqual([unknown.status, without(unknown.text)]);
   });
 
-  it('leaves a key or a password that somebody typed as the name out of the audit, which viewers read', async () => {
+  it('keeps a key or a password that was typed as the name out of the audit, which viewers can read', async () => {
     for (const name of [console.server.keys['spare']!, 'correct-horse-battery', '<b>x'])
       expect((await console.visitor().submit('sign-in', { name, password: 'x' })).status).toBe(403);
     const viewer = await console.signIn('viewer');
@@ -204,14 +204,14 @@ describe('signing in', () => {
     }
   });
 
-  it('is counted for the browser behind a trusted proxy, not for what the browser says of itself', async () => {
+  it("is counted by the browser's address from a trusted proxy, not by what the browser claims", async () => {
     const headers = { 'x-forwarded-for': '198.51.100.1, 203.0.113.9' };
     await console.visitor().submit('sign-in', { name: 'forwarded', password: 'a wrong password' }, headers);
     const operator = await console.signIn('operator');
     expect((await operator.get('audit')).text).toContain('console sign_in.refused from 203.0.113.9');
   });
 
-  /** Tries a link that nobody made, from an address. */
+  /** Tries an invalid link, from an address. */
   const guess = async (from: string): Promise<number> => {
     const reply = await console
       .visitor()
@@ -219,7 +219,7 @@ describe('signing in', () => {
     return reply.status;
   };
 
-  it('has to wait after failures of its address, whoever signs in there between them; a link goes on', async () => {
+  it('is delayed after failures of its address, even if other users sign in from it meanwhile; a link still works', async () => {
     const from = '203.0.113.77';
     const headers = { 'x-forwarded-for': from };
     for (let i = 1; i < LIMITS.consoleAddressFailures.value; i++) expect(await guess(from)).toBe(403);
@@ -234,13 +234,13 @@ describe('signing in', () => {
     expect((await owner.submit('sign-in/link', formFields(page.text), headers)).status).toBe(303);
   });
 
-  it('is counted for all addresses of one IPv6 network', async () => {
+  it('is counted together for all addresses of one IPv6 network', async () => {
     const most = LIMITS.consoleAddressFailures.value;
     for (let i = 0; i < most; i++) expect(await guess(`2001:db8:0:7::${i.toString(16)}`)).toBe(403);
     expect([await guess('2001:db8:0:7:8::'), await guess('2001:db8:0:8::')]).toEqual([429, 403]);
   });
 
-  it('ends: the cookie of a session that was signed out opens nothing', async () => {
+  it('ends with signing out: the cookie of that session no longer works', async () => {
     const viewer = await console.signIn('viewer');
     const token = viewer.session!;
     expect((await viewer.submit('sign-out')).status).toBe(303);
@@ -249,7 +249,7 @@ describe('signing in', () => {
     expect((await thief.get('')).status).toBe(303);
   });
 
-  it('ends with the user, and an account’s with its key', async () => {
+  it('ends when the user is removed, and for an account when its key ends', async () => {
     const viewer = await console.signIn('viewer');
     const name = /signed in as <strong>([^<]+)/i.exec((await viewer.get('you')).text)![1]!;
     console.users.remove(name);
@@ -261,7 +261,7 @@ describe('signing in', () => {
     expect((await account.get('account')).status).toBe(303);
   });
 
-  it('with a key that opens nothing is refused', async () => {
+  it('with an invalid key is refused', async () => {
     for (const key of ['', 'x', `pg_${'A'.repeat(38)}`, console.server.keys['pro']!]) {
       const visitor = await console.signInWithKey(key);
       expect(visitor.isSignedIn).toBe(false);
@@ -284,13 +284,13 @@ describe('a request', () => {
     '/..%2f..%2f',
     '/accounts/..%2fpro',
     '//evil.example/%2e%2e',
-  ])('for %s finds nothing', async (path) => {
+  ])('for %s gets 404', async (path) => {
     const operator = await console.signIn('operator');
     const cookie = `cookie: ${[...operator.cookies].map((pair) => pair.join('=')).join('; ')}`;
     expect(statusOf(await raw(head(path, [cookie])))).toBe(404);
   });
 
-  it('in a frame is not shown, and may do nothing but what the console itself does', async () => {
+  it('in a frame is not shown, and may only do what the console itself does', async () => {
     const { headers } = await console.visitor().get('sign-in');
     expect(headers.get('x-frame-options')).toBe('DENY');
     expect(headers.get('content-security-policy')).toBe(
@@ -323,8 +323,8 @@ describe('a request', () => {
   });
 });
 
-describe('a request that comes too slowly', () => {
-  /** A listener of this process with the console's code, so that nobody has to wait as long as a browser may take. */
+describe('a request that arrives too slowly', () => {
+  /** A listener with the console's code in this process, with shorter timeouts than a browser gets. */
   function listener(timeouts?: Timeouts, routes = ROUTES): Server {
     const app = { config: console.server.config } as ConsoleContext;
     const options = { app, routes, certificate: undefined, allowedNames: () => new Set(['127.0.0.1']) };
@@ -351,7 +351,7 @@ describe('a request that comes too slowly', () => {
   });
 
   it.each([LIMITS.consoleRequests.value, LIMITS.consoleConnections.value + 1])(
-    'takes nobody’s place, also %d of them at once',
+    'does not block others, even with %d of them at once',
     async (count) => {
       const server = listener();
       await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -375,7 +375,7 @@ describe('a request that comes too slowly', () => {
     },
   );
 
-  it('takes a place once it is there, and where there is none it is turned away', async () => {
+  it('occupies a slot once it is complete, and is refused if none is free', async () => {
     let begun = 0;
     const { promise: end, resolve: endAll } = Promise.withResolvers<Redirect>();
     const handle = (): Promise<Redirect> => {
@@ -395,7 +395,7 @@ describe('a request that comes too slowly', () => {
     server.close();
   });
 
-  it('has its turn while a long answer is made of what needs no waiting', async () => {
+  it('is handled between the steps of a long response that never has to wait', async () => {
     let isAnswered = false;
     let other: Promise<string> | undefined;
     async function* body(): AsyncGenerator<string> {
@@ -419,7 +419,7 @@ describe('a request that comes too slowly', () => {
     server.close();
   });
 
-  it('has as long as the limits say', () => {
+  it('may take as long as the limits say', () => {
     const { headersTimeout, requestTimeout, timeout, maxConnections } = listener();
     expect({ headersTimeout, requestTimeout, timeout, maxConnections }).toEqual({
       headersTimeout: LIMITS.consoleHeadersMs.value,

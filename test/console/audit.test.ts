@@ -1,11 +1,11 @@
-/** The audit: what is found in it, a page at a time and as a file. */
+/** The audit: what is found in it, page by page and as a file. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { openLedger } from '../../src/ledger/open.ts';
 import { LIMITS } from '../../src/limits.ts';
 import { startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
 
 const PAGE = LIMITS.consoleAudit.value;
-/** Of account `pro`, by Dana; each with a number. */
+/** Number of numbered notes on account `pro`, made by Dana. */
 const NOTES = 2 * PAGE + 10;
 
 const YEAR_MS = 365 * 86_400_000;
@@ -37,7 +37,7 @@ beforeAll(async () => {
 
 afterAll(() => console.stop());
 
-/** The lines of the file, without its head: who, what, account. */
+/** The lines of the file without its header: who, what, account. */
 async function lines(query: Readonly<Record<string, string>>): Promise<string[]> {
   const { status, text } = await viewer.get(`audit.csv?${new URLSearchParams(query)}`);
   expect(status).toBe(200);
@@ -49,7 +49,7 @@ async function lines(query: Readonly<Record<string, string>>): Promise<string[]>
 }
 
 describe('a filter', () => {
-  it('by account finds what was done to it, and by it in the console', async () => {
+  it('by account finds what was done to it, and what it did in the console', async () => {
     const found = await lines({ account: 'pro' });
     expect(found.filter((line) => line.endsWith(',pro')).length).toBe(3);
     expect(found.filter((line) => line.startsWith('account:pro,console sign_in key 1'))).toHaveLength(1);
@@ -74,10 +74,10 @@ describe('a filter', () => {
     ['account=nobody', 404, 'nobody'],
     [`who=${'x'.repeat(300)}`, 400, 'at most 256 characters'],
     ['skip=x', 400, 'expected a whole number'],
-  ])('%s is shown again with what is wrong in it', async (query, status, said) => {
+  ])('%s is shown again with its error', async (query, status, expected) => {
     const reply = await viewer.get(`audit?what=kept&${query}`);
     expect(reply.status).toBe(status);
-    expect(/role="alert"><p>([^<]*)/.exec(reply.text)?.[1]).toContain(said);
+    expect(/role="alert"><p>([^<]*)/.exec(reply.text)?.[1]).toContain(expected);
     expect(reply.text).toContain('name="what" value="kept"');
   });
 });
@@ -100,7 +100,7 @@ it('pages show every line once, and keep the filter', async () => {
   expect(text).not.toContain('>Older<');
 });
 
-it('pages show also what was done while the clock was ahead', async () => {
+it('pages also show what was done while the clock was ahead', async () => {
   const found: string[] = [];
   for (let path: string | undefined = 'audit'; path !== undefined; ) {
     const { text } = await viewer.get(path);
@@ -112,6 +112,6 @@ it('pages show also what was done while the clock was ahead', async () => {
   expect(found).toHaveLength(NOTES + 1);
 });
 
-it('an account’s page leads to all of its changes', async () => {
+it('an account’s page links to all of its changes', async () => {
   expect((await viewer.get('accounts/pro')).text).toContain('href="/audit?account=pro"');
 });

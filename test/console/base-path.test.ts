@@ -1,4 +1,4 @@
-/** A console that a proxy serves below a path: where it leads, and what its pages are good for. */
+/** A console that a proxy serves below a path: the targets of its redirects and links, and values shown once. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { LIMITS } from '../../src/limits.ts';
 import { formFields, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
@@ -28,7 +28,7 @@ describe('a sign-in', () => {
     ['/decisions?verdict=deny', 'decisions?verdict=deny'],
     ['/x/%2e%2E/../other?a=b', ''],
     ['/accounts#x', ''],
-  ])('that wants to go on to %j leads into the console', async (next, to) => {
+  ])('with the next page %j redirects into the console', async (next, to) => {
     const { link } = console.users.add(`u${Math.random()}`, 'viewer');
     const visitor = console.visitor();
     const page = await visitor.get(`sign-in/link${new URL(link).search}`);
@@ -37,7 +37,7 @@ describe('a sign-in', () => {
   });
 });
 
-it('no link and no form of the pages of users leads out of the base path', async () => {
+it('no link or form on the pages of users leaves the base path', async () => {
   const reply = await operator.submit(
     'users',
     { name: 'invited', role: 'viewer' },
@@ -54,15 +54,15 @@ it('no link and no form of the pages of users leads out of the base path', async
   expect(texts.join('')).toContain(`>${console.url}sign-in/link?token=`);
 });
 
-it('what is shown once is shown however a proxy writes the address', async () => {
+it('a value that is shown once is shown however a proxy writes the address', async () => {
   await operator.submit('accounts', { name: 'ops@example.com' });
   const reply = await operator.submit('accounts/ops%40example.com/issue-key');
   expect(reply.headers.get('location')).toBe('/gate/accounts/ops%40example.com');
-  // As Apache passes it on.
+  // As Apache forwards it.
   expect((await operator.get('accounts/ops@example.com')).text).toMatch(/class="secret">pg_/);
 });
 
-it('what is shown once is shown to a reader, not to a program that asks for the headers alone', async () => {
+it('a value that is shown once is shown to a reader, not for a HEAD request', async () => {
   await operator.submit('accounts', { name: 'made' });
   await operator.submit('accounts/made/issue-key');
   await fetch(new URL('accounts/made', console.url), {
@@ -72,12 +72,15 @@ it('what is shown once is shown to a reader, not to a program that asks for the 
   expect((await operator.get('accounts/made')).text).toMatch(/class="secret">pg_\w+/);
 });
 
-it.each(['2026-02-31', '2026-02-29T08:30', '2026-01-31T24:00', '2026-13-01'])('%s is no time', async (time) => {
-  expect((await operator.get(`decisions?from=${time}`)).status).toBe(400);
-  expect((await operator.get(`decisions.csv?to=${time}`)).status).toBe(400);
-});
+it.each(['2026-02-31', '2026-02-29T08:30', '2026-01-31T24:00', '2026-13-01'])(
+  '%s is not a valid time',
+  async (time) => {
+    expect((await operator.get(`decisions?from=${time}`)).status).toBe(400);
+    expect((await operator.get(`decisions.csv?to=${time}`)).status).toBe(400);
+  },
+);
 
-it('pages are answered between proposals, of which only so many wait', async () => {
+it('pages are answered while entries are being proposed; the number of waiting proposals is limited', async () => {
   const viewer = await console.signIn('viewer');
   let open = 0;
   const proposals = Array.from({ length: 3 * LIMITS.consoleProposals.value }, async (_, i) => {

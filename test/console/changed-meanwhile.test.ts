@@ -1,4 +1,4 @@
-/** What changes between a look and what is done on its strength: the account, by another operator, and the ledger itself. */
+/** Changes between viewing a page and acting on it: to the account, by another operator, and to the ledger itself. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { Sqlite } from '../../src/platform/sqlite.ts';
 import { formFields, startTestConsole, type TestConsole, type Visitor } from '../support/console.ts';
@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 afterAll(() => console.stop());
 
-it('a ledger that could not be opened is opened as soon as it can be', async () => {
+it('a ledger that could not be opened is opened as soon as possible', async () => {
   const [one] = visitors;
   const database = new Sqlite(console.server.paths.ledgerFile);
   const version = database.pragma('user_version', { simple: true });
@@ -32,7 +32,7 @@ it('a ledger that could not be opened is opened as soon as it can be', async () 
 const saidTo = async (visitor: Visitor): Promise<string> =>
   /<div class="notice [^>]*><p>([^<]*)/.exec((await visitor.get('accounts/pro')).text)?.[1] ?? '';
 
-it('a key that one has just issued is not ended by a rotation that the other had in mind for the key before', async () => {
+it('a key that one operator has just issued is not ended by a rotation that another one meant for the previous key', async () => {
   const [one, other] = visitors;
   const path = 'accounts/pro/rotate-key';
   const forms = [formFields((await one.get(path)).text), formFields((await other.get(path)).text)];
@@ -41,12 +41,12 @@ it('a key that one has just issued is not ended by a rotation that the other had
   await other.submit(path, { ...forms[1], overlap: '0' });
   expect(await saidTo(other)).toContain('The account was changed since you looked at it, so nothing was done');
   expect((await other.get('accounts/pro')).text).not.toContain('<td>3</td>');
-  // Who has looked again may do it.
+  // After loading the page again, the operator may do it.
   await other.submit(path, { ...formFields((await other.get(path)).text), overlap: '86400' });
   expect(await saidTo(other)).toContain('Key 3 of pro is issued.');
 });
 
-it('a look at a key, and what is used meanwhile, are no change', async () => {
+it('viewing a key, and usage in the meantime, do not count as changes', async () => {
   const [one, other] = visitors;
   const filled = formFields((await one.get('accounts/pro/suspend')).text);
   await other.submit('accounts/pro/show-key', formFields((await other.get('accounts/pro/show-key')).text));

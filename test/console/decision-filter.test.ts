@@ -47,7 +47,7 @@ describe('a domain', () => {
   ])('%s is found', async (domain, i) => expect(await found({ domain })).toEqual(i === undefined ? [] : [HOSTS[i]]));
 
   it.each(['*', 'shop.*', '*example.com', 'sh*p.example.com', '*.*.com'])(
-    '%s is refused: it says what to type',
+    '%s is refused with a message that says what to type',
     async (domain) => {
       const reply = await viewer.get(`decisions?${new URLSearchParams({ domain })}`);
       expect(reply.status).toBe(400);
@@ -57,29 +57,29 @@ describe('a domain', () => {
     },
   );
 
-  it('that nobody could have asked for finds nothing', async () => expect(await found({ domain: '"<' })).toEqual([]));
+  it('that no request can contain finds nothing', async () => expect(await found({ domain: '"<' })).toEqual([]));
 });
 
-it('an account is found, however it is written', async () =>
-  // The first line of a log is of another account.
+it('an account is found in any spelling', async () =>
+  // The first line of the log is of another account.
   expect(await found({ account: ' Pro ' })).toEqual(HOSTS.slice(1)));
 
-it('an account and a rule are whole names, and a page that finds nothing says so', async () => {
+it('accounts and rules match whole names, and a page without results says so', async () => {
   const { text } = await viewer.get('decisions?rule=log');
   expect(text).toContain('No decision matches. Accounts and rules are found only by their full names.');
 });
 
-it('a time is taken as pages and files write it', async () => {
+it('a time is accepted in the format of pages and files', async () => {
   const { text } = await viewer.get('decisions');
   const times = [...text.matchAll(/<time datetime="([^"]+)">([^<]+)</g)].map(([, iso, shown]) => [iso!, shown!]);
   expect(times.length).toBeGreaterThanOrEqual(HOSTS.length);
   const [iso, shown] = times[1]!;
-  // What was decided in the second that is shown is found in it.
+  // The displayed second includes everything decided in it.
   expect(await found({ from: shown!, to: shown! })).toEqual([HOSTS.at(-2)]);
   expect(await found({ from: iso!, to: iso! })).toEqual([HOSTS.at(-2)]);
 });
 
-it('a filter that cannot be read is shown again, with what is wrong in it', async () => {
+it('an invalid filter is shown again, with its error', async () => {
   const reply = await viewer.get('decisions?from=yesterday&account=pro');
   expect(reply.status).toBe(400);
   expect(reply.text).toMatch(/name="account" value="pro"/);

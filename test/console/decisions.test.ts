@@ -1,4 +1,4 @@
-/** The decision logs as the console reads them: from the end, over files and workers, whatever lies in them. */
+/** The decision logs as the console reads them: from the end, over files and workers, with any content. */
 import { appendFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -43,11 +43,11 @@ const write = (name: string, lines: readonly LoggedDecision[]): void =>
 
 async function read(
   filter: DecisionFilter = {},
-  behind?: LogPosition,
+  position?: LogPosition,
   count = Number.POSITIVE_INFINITY,
 ): Promise<string[]> {
   const ids: string[] = [];
-  for await (const line of new DecisionLogs(dir).read(filter, behind)) {
+  for await (const line of new DecisionLogs(dir).read(filter, position)) {
     if (line instanceof SearchProgress) continue;
     ids.push(line.id);
     if (ids.length >= count) break;
@@ -55,7 +55,7 @@ async function read(
   return ids;
 }
 
-/** Three workers, each with a file that is written and two rotated ones; the lines take turns. */
+/** Writes logs of three workers, each with a current file and two rotated ones. The lines are distributed in turn. */
 function writeMany(count: number): LoggedDecision[] {
   const lines = Array.from({ length: count }, (_, n) => lineOf(n));
   for (let worker = 0; worker < 3; worker++) {
@@ -69,7 +69,7 @@ function writeMany(count: number): LoggedDecision[] {
 }
 
 describe('decision logs', () => {
-  it('give every line of every file and worker, the latest first', async () => {
+  it('return every line of every file and worker, the latest first', async () => {
     const lines = writeMany(5_000);
     expect(await read()).toEqual(lines.map(({ id }) => id));
   });
@@ -104,7 +104,7 @@ describe('decision logs', () => {
     expect(await read(filter)).toEqual(lines.filter(isWanted).map(({ id }) => id));
   });
 
-  it('are whole where the clock was set back, filtered and page by page', async () => {
+  it('are complete if the clock was set back, filtered and page by page', async () => {
     const before = Array.from({ length: 1_500 }, (_, n) => lineOf(n + 36_000));
     const after = Array.from({ length: 1_500 }, (_, n) => lineOf(n + 35_000));
     const stamp = before.at(-1)!.time.replaceAll(/[-:.]/g, '');
@@ -121,7 +121,7 @@ describe('decision logs', () => {
     expect(rest).toEqual(all.filter((time) => time <= timeAt(36_600)));
   });
 
-  it('go on behind a place, page by page, without a gap or a line twice, also among lines of one moment', async () => {
+  it('continue from a position, page by page, without gaps or repeated lines, even among lines of the same moment', async () => {
     const same = Array.from({ length: 300 }, (_, n) => lineOf(n, { time: timeAt(n < 20 ? n : n > 280 ? n : 50) }));
     write(
       'decisions-0.ndjson',
@@ -133,18 +133,18 @@ describe('decision logs', () => {
     );
     const all = await read();
     const paged: string[] = [];
-    for (let behind: LogPosition | undefined; ; ) {
-      const page = await read({}, behind, 7);
+    for (let after: LogPosition | undefined; ; ) {
+      const page = await read({}, after, 7);
       paged.push(...page);
       const last = same.find(({ id }) => id === page.at(-1));
       if (last === undefined) break;
-      behind = { time: last.time, id: last.id };
+      after = { time: last.time, id: last.id };
     }
     expect(all).toHaveLength(300);
     expect(paged).toEqual(all);
   });
 
-  it('find lines that have all of what is wanted, where each alone is common', async () => {
+  it('find lines that match all conditions, even if each condition alone is common', async () => {
     const lines = Array.from({ length: 3_000 }, (_, n) => lineOf(n, { account: n % 2 === 0 ? 'even' : 'odd' }));
     write('decisions-0.ndjson', lines);
     const fitting = ({ account, verdict, matched }: LoggedDecision): boolean =>
@@ -152,11 +152,11 @@ describe('decision logs', () => {
     const wanted = lines.toReversed().filter(fitting);
     expect(wanted.length).toBeGreaterThan(400);
     expect(await read({ account: 'even', verdict: 'deny', rule: 'often' })).toEqual(wanted.map(({ id }) => id));
-    // Every seldom line is even.
+    // Every rare line has an even number.
     expect(await read({ account: 'odd', rule: 'seldom' })).toEqual([]);
   });
 
-  it('say how far a search is, and go on from there without a gap or a line twice', async () => {
+  it('report the progress of a search, and continue from there without gaps or repeated lines', async () => {
     const all = writeMany(6_000).filter(({ account }) => account === 'rare');
     const logs = new DecisionLogs(dir);
     const given: string[] = [];
@@ -169,7 +169,7 @@ describe('decision logs', () => {
     expect(places.length).toBeGreaterThan(10);
     for (const { at, given: before } of places) {
       const rest = (await read({ account: 'rare' }, { time: at.backTo, id: '' })).filter((id) => {
-        // A line of that very moment may have been given already; a page goes on behind it by its id.
+        // A line of the same moment may have been returned already. The next page continues after its id.
         return id !== given[before - 1];
       });
       expect(rest).toEqual(given.slice(before));
@@ -180,7 +180,7 @@ describe('decision logs', () => {
     expect(last.doneBytes).toBe(last.allBytes);
   });
 
-  it('pass over what is no line of theirs', async () => {
+  it('skip lines that are not decisions', async () => {
     const good = [lineOf(1), lineOf(2), lineOf(3)].map((line) => JSON.stringify(line));
     const odd = [{ matched: { layer: 'rules', id: ['often'], note: '' } }, { matched: null }, { url: {} }, { host: 1 }];
     const bad = [
@@ -213,12 +213,12 @@ describe('decision logs', () => {
     expect(await read()).toEqual([idOf(1)]);
   });
 
-  it('are empty where there is no folder', async () => {
+  it('are empty if there is no folder', async () => {
     rmSync(dir, { recursive: true });
     expect(await read()).toEqual([]);
   });
 
-  it('find lines of any length around the edges of what is read at a time', async () => {
+  it('find lines of any length around the boundaries of a read', async () => {
     const lines = Array.from({ length: 400 }, (_, n) => lineOf(n, { path: `/${'p'.repeat((n * 997) % 8_000)}` }));
     write('decisions-0.ndjson', lines);
     const ids = lines.toReversed().map(({ id }) => id);
@@ -227,13 +227,13 @@ describe('decision logs', () => {
     expect(await read({ rule: 'seldom' })).toEqual([idOf(300), idOf(200), idOf(100), idOf(0)]);
   });
 
-  it('are read by so many at a time, and no more', async () => {
+  it('are read by a limited number of requests at a time', async () => {
     write('decisions-0.ndjson', [lineOf(1)]);
     const logs = new DecisionLogs(dir);
     const readers = Array.from({ length: 32 }, () => logs.read({}));
     for (const reader of readers) await reader.next();
     await expect(logs.read({}).next()).rejects.toMatchObject({ code: 'console_busy' });
-    // The overview shows the rest of itself.
+    // The overview still shows its other parts.
     const config = { console: { base_path: '/' }, decision_log: { enabled: true } };
     const app = { decisions: logs, config, kept: new ShortCache() } as unknown as ConsoleContext;
     expect((await topDenied(app)).toString()).toContain('too much to do at once');
@@ -242,7 +242,7 @@ describe('decision logs', () => {
     expect((await logs.read({}).next()).done).toBe(false);
   });
 
-  it('are not called empty where the time is over before their first line is read', async () => {
+  it('are not reported as empty if the time runs out before their first line is read', async () => {
     write('decisions-0.ndjson', [lineOf(1)]);
     let nowMs = 0;
     const clock = vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1_000));

@@ -1,11 +1,11 @@
-/** The page of health where the primary process hangs. */
+/** The health page when the primary process hangs. */
 import { expect, it } from 'vitest';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import { DoctorReport } from '../../src/console/pages/doctor-report.ts';
 import { HEALTH_ROUTES } from '../../src/console/pages/health.ts';
 import type { Page, SignedRoute, SignedVisit } from '../../src/console/web/route.ts';
 
-it('waits for all answers of the primary at once, and says that there are none', async () => {
+it('waits for all answers of the primary in parallel, and reports that there are none', async () => {
   const asked: string[] = [];
   const { promise, reject } = Promise.withResolvers<never>();
   const app = {

@@ -1,4 +1,4 @@
-/** Text that wants to be markup, wherever an agent, a drop, a licensee or an operator can put text: shown as text on every page. */
+/** Text with markup, wherever an agent, a drop, a licensee or an operator can supply text: every page shows it as text. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { csvLine } from '../../src/console/web/csv.ts';
 import { html } from '../../src/console/web/html.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 
 afterAll(() => world.stop());
 
-/** Nothing that others wrote became an element, an attribute or a character that turns the text. */
+/** Checks that no text of outsiders became an element, an attribute or a character that changes the direction of text. */
 function expectHarmless(text: string): void {
   expect(text).not.toMatch(/<img|<script>|<script [^s]|class='hostile'|onerror="/);
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be there
@@ -52,16 +52,16 @@ describe('hostile text is text', () => {
   ])('%s', async (_where, path, isShown) => {
     const reply = await operator.get(path);
     expectHarmless(reply.text);
-    // Shown, not swallowed.
+    // The text is shown, not dropped.
     if (isShown) expect(reply.text).toMatch(/&lt;img src=x onerror=|%3Cimg|&quot;&gt;&lt;img/);
   });
 
-  it.each(['time', 'from', 'behind', 'verdict'])('in a field that is not understood: %s', async (name) => {
+  it.each(['time', 'from', 'behind', 'verdict'])('in an invalid field: %s', async (name) => {
     const reply = await operator.get(`decisions${query({ [name]: HOSTILE })}`);
     expectHarmless(reply.text);
   });
 
-  it('in what a change says', async () => {
+  it('in the message about a change', async () => {
     for (const fields of [{ name: HOSTILE }, { name: TURNED.replaceAll('\0', '') }]) {
       expect((await operator.submit('accounts', fields)).status).toBe(303);
       const page = await operator.get('accounts');
@@ -74,7 +74,7 @@ describe('hostile text is text', () => {
     expectHarmless(page.text);
   });
 
-  it('in files, no formula of a spreadsheet', async () => {
+  it('in files, where it must not become a formula of a spreadsheet', async () => {
     const csv = (await operator.get('decisions.csv')).text;
     expect(csv.split('\r\n')[0]).toBe(
       'time,account,method,url,domain,found,verdict,layer,id,note,data,latency_ms,decision',
@@ -90,14 +90,14 @@ describe('hostile text is text', () => {
 });
 
 describe('the template', () => {
-  it('escapes whatever is put into it', () => {
+  it('escapes every value inserted into it', () => {
     expect(String(html`<p title="${HOSTILE}">${HOSTILE}</p>`)).not.toMatch(/<(?!\/?p)/);
     expect(String(html`${[HOSTILE, [1, null, undefined, false]]}`)).not.toContain('<');
     expect(String(html`${'a\nb\u202ec\u0000'}`)).toBe('a\nb\\u202ec\\x00');
     expect(String(html`${html`<b>${'<'}</b>`}`)).toBe('<b>&lt;</b>');
   });
 
-  it('takes nothing for finished markup that only looks like it', () => {
+  it('does not accept a value that only looks like finished markup', () => {
     const pretender = { toString: () => '<script>' } as unknown as string;
     expect(String(html`${pretender}`)).toBe('&lt;script&gt;');
   });

@@ -1,4 +1,4 @@
-/** Access that somebody had before: with an old key, an old password or an old session. */
+/** Access with an old key, an old password or an old session. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { startTestConsole, type TestConsole } from '../support/console.ts';
 
@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => console?.stop());
 
 describe('a key that was rotated elsewhere', () => {
-  it('shows, rotates and revokes nothing, and its session ends with it', async () => {
+  it('cannot show, rotate or revoke anything, and its session ends with it', async () => {
     const thief = await console.signInWithKey(console.server.keys['leaked']!);
     const operator = await console.signIn('operator');
     await operator.submit('accounts/leaked/rotate-key', { overlap: '3600' });
@@ -32,7 +32,7 @@ describe('a key that was rotated elsewhere', () => {
     expect((await thief.get('account')).status).toBe(303);
   });
 
-  it('is not the one that rotated it: that session goes on with the new key', async () => {
+  it('does not end the session that rotated it, which continues with the new key', async () => {
     const owner = await console.signInWithKey(console.server.keys['own']!);
     const other = await console.signInWithKey(console.server.keys['own']!);
     await owner.submit('account/rotate-key', { overlap: '0' });

@@ -1,4 +1,4 @@
-/** What an account can make grow by what it does with its own keys: nothing without a bound. */
+/** What an account can accumulate with changes of its own keys: everything is bounded. */
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LIMITS } from '../../src/limits.ts';
 import { Sqlite } from '../../src/platform/sqlite.ts';
@@ -12,7 +12,7 @@ beforeAll(async () => {
 
 afterAll(() => console.stop());
 
-it('an account that does too much with its keys waits, and no other does', async () => {
+it('an account that changes its keys too often is delayed, and no other one is', async () => {
   const account = await console.signInWithKey(console.server.keys['pro']!);
   const most = LIMITS.consoleOwnActions.value;
   for (let i = 0; i < most; i++) await account.submit('account/show-key');
@@ -26,7 +26,7 @@ it('an account that does too much with its keys waits, and no other does', async
   expect((await other.get('account')).text).toContain('class="secret"');
 });
 
-it('the page of an account shows the keys that are valid and the latest that have ended', async () => {
+it('the page of an account shows its valid keys and the latest ended ones', async () => {
   const database = new Sqlite(console.server.paths.ledgerFile);
   const { id } = database.prepare<[], { id: number }>("SELECT id FROM accounts WHERE name = 'calm'").get()!;
   const insert = "INSERT INTO api_keys (account_id, hash, vault_id, created_at, revoked_at) VALUES (?, ?, '', 1, 2)";

@@ -1,4 +1,4 @@
-/** More accounts or users than a page shows, and what is worked out once for all who look. */
+/** More accounts or users than fit on a page, and values that are computed once for all visitors. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { ShortCache } from '../../src/console/short-cache.ts';
 import { LIMITS } from '../../src/limits.ts';
@@ -38,7 +38,7 @@ describe('users', () => {
   const named = (text: string): string[] =>
     [...text.matchAll(/<a href="\/users\/([^"/]+)">/g)].map(([, name]) => name!);
 
-  it('come a page at a time, by name, and are found by a part of it', async () => {
+  it('are listed page by page, by name, and found by a part of the name', async () => {
     const operator = await console.signIn('operator');
     expect((await operator.get('users')).text).not.toContain('Name contains');
     for (const name of USERS) console.users.add(name, 'viewer');
@@ -55,7 +55,7 @@ describe('users', () => {
 });
 
 describe('accounts', () => {
-  it('come a page at a time, by name, each once', async () => {
+  it('are listed page by page, by name, each once', async () => {
     const found: string[] = [];
     const sizes: number[] = [];
     for (let path: string | undefined = 'accounts'; path !== undefined; ) {
@@ -69,14 +69,14 @@ describe('accounts', () => {
     expect(found).toEqual(NAMES.toSorted());
   });
 
-  it('are found by a part of the name, in which no character means another', async () => {
+  it('are found by a part of the name, without wildcards', async () => {
     expect(namesOn((await viewer.get('accounts?q=X_1')).text)).toEqual(['x_1']);
     expect(namesOn((await viewer.get('accounts?q=a20')).text)).toEqual(['a20', 'a200']);
     for (const q of ['%25', '!', '__'])
       expect((await viewer.get(`accounts?q=${q}`)).text).toContain('No account name contains this');
   });
 
-  it('stand in the file of usage, one after the other', async () => {
+  it('are in the usage file, one after the other', async () => {
     const [head, ...lines] = (await viewer.get('usage.csv')).text.trimEnd().split('\r\n');
     expect(head).toBe('account,day,lookups');
     const day = new Date(DAY * 86_400_000).toISOString().slice(0, 10);
@@ -86,8 +86,8 @@ describe('accounts', () => {
   });
 });
 
-describe('what is kept', () => {
-  it('is made once until it is too old, and again where it failed', async () => {
+describe('a cached value', () => {
+  it('is computed once until it expires, and again after a failure', async () => {
     let [now, made] = [0, 0];
     const kept = new ShortCache(() => now);
     const get = (): number => kept.get('a', 10, () => ++made);
@@ -98,7 +98,7 @@ describe('what is kept', () => {
     expect(await kept.get('b', 10, async () => 'yes')).toBe('yes');
   });
 
-  it('is bounded: the oldest goes', () => {
+  it('is limited in number: the oldest one is removed', () => {
     let made = 0;
     const kept = new ShortCache(() => 0);
     for (let i = 0; i < 100; i++) kept.get(`name ${i}`, 10, () => ++made);

@@ -45,7 +45,7 @@ it.each([
   'dana likes rain and tea',
   'пароль из слов леса',
   '雨の日は家で本を読むのが好き',
-])('%s is taken', (password) => expect(refusal(password)).toBe(''));
+])('%s is accepted', (password) => expect(refusal(password)).toBe(''));
 
-it('a short name does not weaken a password that has its letters', () =>
+it('a short name does not weaken a password that contains its letters', () =>
   expect(refusal('rainy tuesday morning', 'a')).toBe(''));

@@ -1,4 +1,4 @@
-/** How many passwords are hashed at a time, and how many may wait: each takes 32 MiB. */
+/** How many passwords are hashed at a time, and how many may wait: each hash takes 32 MiB. */
 import type { BinaryLike, ScryptOptions } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
@@ -6,7 +6,7 @@ import { hashPassword } from '../../src/console/store/passwords.ts';
 import type { PagegateError } from '../../src/errors.ts';
 import { LIMITS } from '../../src/limits.ts';
 
-/** Hashes that have begun; each ends when it is called. */
+/** Hashes that have started. Calling an entry finishes that hash. */
 const begun = vi.hoisted<(() => void)[]>(() => []);
 type Done = (error: Error | null, key: Buffer) => void;
 vi.mock('node:crypto', async (original) => ({
@@ -16,7 +16,7 @@ vi.mock('node:crypto', async (original) => ({
   },
 }));
 
-it('so many passwords are hashed at a time, some wait, and more are turned away', async () => {
+it('a limited number of passwords is hashed at a time, some wait, and more are refused', async () => {
   const most = LIMITS.consoleHashes.value;
   const password = 'a password that is long enough';
   const taken = Array.from({ length: most + 16 }, () => hashPassword(password));

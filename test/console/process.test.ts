@@ -1,4 +1,4 @@
-/** The console's process dies or hangs: no lookup notices, and it comes back. */
+/** The console's process dies or hangs: lookups are not affected, and it is restarted. */
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { PrimaryLink } from '../../src/console/process/primary-link.ts';
@@ -15,20 +15,20 @@ beforeAll(async () => {
 
 afterAll(() => world.stop());
 
-/** Asks without a pause while a task runs; the statuses of all answers. */
+/** Sends lookups continuously while a task runs. Returns the statuses of all responses. */
 async function asking(task: () => Promise<void>): Promise<Set<number>> {
   const statuses = new Set<number>();
   let isOver = false;
-  const asked = (async () => {
+  const requests = (async () => {
     while (!isOver) statuses.add((await world.server.check('?url=shop.example.com')).status);
   })();
   await task();
   isOver = true;
-  await asked;
+  await requests;
   return statuses;
 }
 
-/** Where the console listens now: with port 0 each life has its own. */
+/** The address where the console listens now: with port 0 each start has another one. */
 const address = (): string => new URL('/sign-in', world.users.link('watcher')).href;
 
 const answers = (): Promise<number> =>
@@ -38,7 +38,7 @@ const answers = (): Promise<number> =>
   );
 
 describe('a console', () => {
-  it('killed with -9 comes back, and no lookup notices', async () => {
+  it('is restarted after SIGKILL, without any effect on lookups', async () => {
     world.users.add('watcher', 'viewer');
     const before = world.process.pid!;
     const statuses = await asking(async () => {
@@ -49,7 +49,7 @@ describe('a console', () => {
     expect([...statuses]).toEqual([200]);
   });
 
-  it('that hangs is killed and comes back, and no lookup notices', async () => {
+  it('is killed and restarted if it hangs, without any effect on lookups', async () => {
     const { log, warnings } = new WarningLog(() => {});
     const { config, server } = world.server;
     const other = new ConsoleProcess({ config, server, log, warnings, timeoutMs: 3_000 });
@@ -64,12 +64,12 @@ describe('a console', () => {
     await other.stop();
   });
 
-  it('that cannot listen is logged once, with the reason, and tried again', async () => {
+  it('is retried if it cannot listen, and the reason is logged once', async () => {
     const lines: [string, unknown][] = [];
     const { config, server } = world.server;
-    const taken = { ...config, console: { ...config.console, port: server.port } };
+    const occupied = { ...config, console: { ...config.console, port: server.port } };
     const log = (event: string, fields: unknown): void => void lines.push([event, fields]);
-    const other = new ConsoleProcess({ config: taken, server, log, warnings: [] });
+    const other = new ConsoleProcess({ config: occupied, server, log, warnings: [] });
     await expect.poll(() => lines.length).toBeGreaterThan(3);
     await other.stop();
     const failed = ['console_failed', expect.objectContaining({ code: 'listen_failed' })];
@@ -77,7 +77,7 @@ describe('a console', () => {
     expect(lines.slice(0, 4)).toEqual([failed, died, failed, died]);
   });
 
-  it('beyond loopback needs TLS', () => {
+  it('needs TLS beyond loopback', () => {
     const config = loadConfig({ env: {}, flags: { console: { enabled: true, host: '0.0.0.0' } } });
     expect(() => checkConsole(config)).toThrow(/console\.host is 0\.0\.0\.0/);
     expect(() => checkConsole(loadConfig({ env: {}, flags: { console: { host: '0.0.0.0' } } }))).not.toThrow();
@@ -85,7 +85,7 @@ describe('a console', () => {
 });
 
 describe('a primary that does not answer', () => {
-  it('is told of by a code of its own, once until it answers', async () => {
+  it('is reported with its own code, once until it answers', async () => {
     vi.useFakeTimers();
     try {
       const asked: number[] = [];

@@ -1,4 +1,4 @@
-/** A refresh from the console: what lies in the folder of drops, one at a time, with its progress, over the code of the command line. */
+/** A refresh from the console: the folder of drops, one refresh at a time, its progress, with the code of the command line. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -31,7 +31,7 @@ const deliver = (revision: number): string => drops.drop('delivered', { revision
 const served = async (): Promise<string> =>
   (await console.server.check('?url=example.com')).headers.get('x-pagegate-data')!.split('.')[0]!;
 
-/** The first line of the list of work: its state, what it is, and how far or what came of it. */
+/** The first line of the list of jobs: its state, its name, and its progress or outcome. */
 async function latest(visitor = operator): Promise<readonly string[]> {
   const { text } = await visitor.get('generations');
   const rows = /id="work".*?<tbody>(.*?)<\/tbody>/s.exec(text)?.[1] ?? '';
@@ -44,7 +44,7 @@ const ended = async (): Promise<readonly string[]> => {
   return latest();
 };
 
-/** Looks at the page and presses its button; the status, and what the next page says. */
+/** Loads the page and presses its button. Returns the status and the message of the next page. */
 async function start(visitor = operator): Promise<string> {
   const page = await visitor.get('generations/refresh');
   const reply = await visitor.submit('generations/refresh', formFields(page.text));
@@ -53,7 +53,7 @@ async function start(visitor = operator): Promise<string> {
 }
 
 describe('a refresh in the console', () => {
-  it('is not offered where no drop lies in the folder, or none that would be taken', async () => {
+  it('is not offered if the folder has no drop, or none that would be accepted', async () => {
     const none = await operator.get('generations/refresh');
     expect(none.text).toContain('no drop that a refresh would accept');
     drops.drop('delivered', { revision: 2, key: null });
@@ -66,12 +66,12 @@ describe('a refresh in the console', () => {
     rmSync(join(drops.root, 'delivered'), { recursive: true });
   });
 
-  it('says what would be served, builds it, serves it, and stands in the audit under who started it', async () => {
+  it('shows what would be served, builds it, serves it, and is in the audit with the user who started it', async () => {
     deliver(2);
     const page = await operator.get('generations/refresh');
     expect(page.text).toMatch(/Revision<\/dt><dd>2<.*by vendor.*2 in 1 part, .*Generation 1 is served now/s);
     expect(await start()).toContain('test revision 2 is being built');
-    // Whoever pressed the button may be gone: others see it.
+    // The user who pressed the button may have left; others see the progress.
     const viewer = await console.signIn('viewer');
     expect((await latest(viewer))[1]).toBe('Refresh to test revision 2');
     expect(await ended()).toEqual([
@@ -100,7 +100,7 @@ describe('a refresh in the console', () => {
     expect(await served()).toBe('2');
   });
 
-  it('runs once at a time, can be stopped, and leaves what is served', async () => {
+  it('runs once at a time, can be stopped, and then leaves the served data unchanged', async () => {
     deliver(5);
     expect(await start()).toContain('is being built');
     expect(await start()).toContain('The console is at work');
@@ -108,7 +108,7 @@ describe('a refresh in the console', () => {
     const page = await operator.get('generations');
     expect(page.text).toContain('The console is at work');
     const stop = formFields(page.text);
-    // As from a page that shows work which ended since.
+    // As from an old page that shows a job that has ended since.
     await operator.submit('generations/stop', { ...stop, job: String(Number(stop['job']) - 1) });
     expect((await operator.get('generations')).text).toContain('This work has already ended.');
     expect((await latest())[0]).toBe('running');
@@ -121,7 +121,7 @@ describe('a refresh in the console', () => {
     expect((await operator.get('generations')).text).toContain('This work has already ended.');
   });
 
-  it('takes no drop that was rolled back here', async () => {
+  it('accepts no drop that was rolled back here', async () => {
     await start();
     expect((await ended())[0]).toBe('done');
     const confirm = await operator.get('generations/2/rollback');

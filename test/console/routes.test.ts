@@ -1,4 +1,4 @@
-/** Every route of the console, asked by everybody: nobody, viewer, operator, an account about itself and about another. */
+/** Every route of the console, requested by everyone: a visitor, a viewer, an operator, an account about itself and about another. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -12,10 +12,10 @@ import { ENTRIES } from './entries.ts';
 const VISITORS = ['nobody', 'viewer', 'operator', 'account'] as const;
 type Who = (typeof VISITORS)[number];
 
-/** Parts of addresses: of the account that is signed in, and of another. */
+/** Parameters of addresses: of the signed-in account, and of another one. */
 const OWN: Readonly<Record<string, string>> = { name: 'pro', action: 'suspend', generation: '1', id: '1' };
 const OTHER: Readonly<Record<string, string>> = { ...OWN, name: 'rival' };
-/** What a form needs to be taken seriously. */
+/** Valid values for all forms. */
 const FIELDS: Readonly<Record<string, string>> = {
   name: 'newcomer',
   key: '1',
@@ -33,7 +33,7 @@ beforeAll(async () => {
     accounts: { pro: { plan: 'pro' }, rival: { plan: 'business' } },
     config: { decision_log: { enabled: true } },
   });
-  // Users of the same names, for the addresses of users.
+  // Users with the same names, for the addresses of users.
   for (const name of ['pro', 'rival']) console.users.add(name, 'viewer');
   visitors = {
     nobody: async () => console.visitor(),
@@ -45,7 +45,7 @@ beforeAll(async () => {
 
 afterAll(() => console.stop());
 
-/** Everything that a change would change, but sign-ins. */
+/** Everything that a change could affect, except sign-ins. */
 async function state(): Promise<string> {
   const { ledgerFile: file, ledgerKeyFile: keyFile } = console.server.paths;
   const ledger = await openLedger({ file, keyFile, actor: 'test' });
@@ -57,7 +57,7 @@ async function state(): Promise<string> {
   }
 }
 
-/** Of users, where others are of accounts. */
+/** Parameters for addresses of users; those of accounts differ. */
 const OF_USERS: Readonly<Record<string, string>> = { action: 'remove' };
 
 const address = (path: string, params: Readonly<Record<string, string>>): string =>
@@ -81,7 +81,7 @@ it('covers routes of every kind', () => {
   expect(rows.length).toBeGreaterThan(80);
 });
 
-describe('who is not meant is refused, and nothing changes', () => {
+describe('a visitor without permission is refused, and nothing changes', () => {
   const refused = rows.filter(([, , who, route]) => !isAllowed(route, who));
 
   it.each(refused)('%s %s: %s', async (method, path, who, route) => {
@@ -100,7 +100,7 @@ describe('who is not meant is refused, and nothing changes', () => {
   });
 });
 
-describe('who is meant is answered', () => {
+describe('a visitor with permission is answered', () => {
   const answered = rows.filter(([method, , who, route]) => method === 'GET' && isAllowed(route, who));
 
   it.each(answered)('%s %s: %s', async (_method, path, who, route) => {
@@ -111,9 +111,9 @@ describe('who is meant is answered', () => {
       /^default-src 'none'; .*require-trusted-types-for 'script'/,
     );
     expect(reply.headers.get('cache-control')).toBe('no-store');
-    // An account is told of itself alone.
+    // An account only gets data about itself.
     if (who === 'account') expect(reply.text).not.toMatch(/rival|2,000,000/);
-    // Whoever may not change anything is offered no change, but to sign out and to end sessions.
+    // A visitor who may not make changes sees no form, except to sign out and to end sessions.
     if (who === 'viewer' && !/^\/(?:you|sign-in)/.test(path)) {
       const forms = [...reply.text.matchAll(/<form method="post" action="([^"]*)"/g)].map(([, action]) => action);
       expect(forms.filter((action) => action !== '/sign-out')).toEqual([]);
@@ -121,8 +121,8 @@ describe('who is meant is answered', () => {
   });
 });
 
-describe("an account's own addresses name nobody", () => {
-  it("cannot revoke, show or rotate another account's key, whatever the form says", async () => {
+describe("an account's own addresses contain no name", () => {
+  it("and cannot revoke, show or rotate another account's key, whatever the form contains", async () => {
     const visitor = await visitors.account();
     const before = await visitor.get('account');
     const ledger = await openLedger({
@@ -144,7 +144,7 @@ describe("an account's own addresses name nobody", () => {
   });
 });
 
-it('what a change says is shown once, to the next who looks at the page that it leads to', async () => {
+it('the message of a change is shown once, to the next visitor of the page that it redirects to', async () => {
   const operator = await console.signIn('operator');
   expect((await operator.submit('accounts', { name: 'not a name!' })).headers.get('location')).toBe('/accounts');
   const cookie = [...operator.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
@@ -159,7 +159,7 @@ it('what a change says is shown once, to the next who looks at the page that it 
 });
 
 it.each(['accounts', 'decisions', 'usage.csv', 'nothing'])(
-  'the headers of %s alone say no other length',
+  'the headers of %s for HEAD do not state another length',
   async (path) => {
     const operator = await console.signIn('operator');
     const cookie = [...operator.cookies].map((pair) => pair.join('=')).join('; ');
@@ -169,7 +169,7 @@ it.each(['accounts', 'decisions', 'usage.csv', 'nothing'])(
   },
 );
 
-it('of changes in several tabs each shows its own, whichever comes first', async () => {
+it('changes in several tabs each show their own message, in any order', async () => {
   const operator = await console.signIn('operator');
   await operator.get('accounts');
   const show = (name: string) => operator.submit(`accounts/${name}/show-key`);
@@ -181,7 +181,7 @@ it('of changes in several tabs each shows its own, whichever comes first', async
   expect((await operator.get('accounts')).text).toContain('class="notice bad"');
 });
 
-it('does not read a broken plan catalog where no plan is chosen', async () => {
+it('does not read an invalid plan catalog if no plan is chosen', async () => {
   const plans = join(dirname(dirname(console.server.paths.ledgerFile)), 'plans.json');
   writeFileSync(plans, '{');
   try {
@@ -197,7 +197,7 @@ it('does not read a broken plan catalog where no plan is chosen', async () => {
   }
 });
 
-it('leaves names that are not in the list of routes alone', async () => {
+it('ignores names that are not in the list of routes', async () => {
   const operator = await visitors.operator();
   for (const path of [
     'nothing',

@@ -1,4 +1,4 @@
-/** What the console keeps: users, links, sessions, time series. */
+/** The console's store: users, links, sessions, time series. */
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -41,7 +41,7 @@ describe('users', () => {
     return { token, session: store.sessions.find(token, false)! };
   };
 
-  it('are refused where name or role is not one, or is taken', () => {
+  it('are refused if name or role is invalid, or the name exists', () => {
     for (const name of ['', 'A', 'a b', '-a', 'a'.repeat(65), '<b>', 'a\n']) {
       expect(() => store.users.add(name, 'viewer', 'me')).toThrow(/got "/i);
     }
@@ -50,7 +50,7 @@ describe('users', () => {
     expect(store.users.list()).toMatchObject([{ name: 'dana', role: 'viewer', hasPassword: false }]);
   });
 
-  it('have passwords of which only a hash is kept', async () => {
+  it('have passwords of which only a hash is stored', async () => {
     store.users.add('dana', 'operator', 'me');
     const { session } = signedIn();
     await expect(store.users.setPassword(session, 'too short')).rejects.toMatchObject({ code: 'bad_password' });
@@ -64,19 +64,19 @@ describe('users', () => {
     store = new ConsoleStore(join(dir, 'console', 'console.sqlite'), () => now);
   });
 
-  it('without a password cannot sign in with an empty one', async () => {
+  it('cannot sign in with an empty password if they have none', async () => {
     store.users.add('dana', 'operator', 'me');
     expect(await enter('dana', '')).toBeUndefined();
   });
 
-  it('have no password after a reset that came while one was being set', async () => {
+  it('have no password after a reset that happened while one was being set', async () => {
     store.users.add('dana', 'operator', 'me');
     const setting = store.users.setPassword(signedIn().session, 'snow on a tin roof');
     store.users.reset('dana', 'me');
     expect([await setting, store.users.find('dana')?.hasPassword]).toEqual([false, false]);
   });
 
-  it('are not let in by a password that was taken away while it was compared', async () => {
+  it('are not let in by a password that was removed while it was compared', async () => {
     store.users.add('dana', 'operator', 'me');
     await store.users.setPassword(signedIn().session, 'rain on a tin roof');
     const entering = enter('dana', 'rain on a tin roof');
@@ -84,14 +84,14 @@ describe('users', () => {
     expect(await entering).toBeUndefined();
   });
 
-  it('end their other sessions with a new password', async () => {
+  it('end their other sessions when they set a new password', async () => {
     store.users.add('dana', 'operator', 'me');
     const [other, own] = [signedIn(), signedIn()];
     await store.users.setPassword(own.session, 'rain on a tin roof');
     expect([other, own].map(({ token }) => store.sessions.find(token, false) !== undefined)).toEqual([false, true]);
   });
 
-  it('lose sessions, links and password with a reset, and all of it with their removal', async () => {
+  it('lose sessions, links and password with a reset, and everything when they are removed', async () => {
     store.users.add('dana', 'operator', 'me');
     const token = store.sessions.begin({ role: 'operator', name: 'dana', keyId: null, address: '' });
     const link = store.users.createLink('dana', 'me');
@@ -110,7 +110,7 @@ describe('users', () => {
     ]);
   });
 
-  it('sign in with a link once, within its time', () => {
+  it('sign in with a link once, before it expires', () => {
     store.users.add('dana', 'operator', 'me');
     const [used, late] = [store.users.createLink('dana', 'me'), store.users.createLink('dana', 'me')];
     expect(follow(used)).toBe('dana');
@@ -119,7 +119,7 @@ describe('users', () => {
     expect(follow(late)).toBeUndefined();
   });
 
-  it('sign in anew after another role, and keep links', () => {
+  it('must sign in again after a change of their role, and keep links', () => {
     store.users.add('dana', 'operator', 'me');
     const { token } = signedIn();
     const link = store.users.createLink('dana', 'me');
@@ -133,7 +133,7 @@ describe('users', () => {
     expect(store.events.latest(1)).toMatchObject([{ actor: 'me', action: 'user.role', detail: 'dana viewer' }]);
   });
 
-  it('are signed out everywhere, but for one session', () => {
+  it('are signed out everywhere, except for one session', () => {
     store.users.add('dana', 'operator', 'me');
     const [own, other] = [signedIn(), signedIn()];
     const link = store.users.createLink('dana', 'me');
@@ -142,7 +142,7 @@ describe('users', () => {
     expect(follow(link)).toBeUndefined();
   });
 
-  it('leave an operator behind, whoever changes them at the same time', () => {
+  it('always leave an operator, even if several are changed at the same time', () => {
     store.users.add('dana', 'operator', 'me');
     store.users.add('erin', 'operator', 'me');
     const { session } = signedIn();
@@ -151,14 +151,14 @@ describe('users', () => {
     expect(change('erin')).toBe('viewer');
     expect(() => change('dana')).toThrow(/The console needs at least one operator/);
     expect(store.users.list().map(({ role }) => role)).toEqual(['operator', 'viewer']);
-    // What is refused changes nothing of it, the session neither.
+    // A refused change has no effect, not even on the session.
     expect(store.sessions.has(session.hash)).toBe(true);
     store.sessions.end(session.hash);
     expect(change('dana')).toBeUndefined();
     expect(store.users.get('dana').role).toBe('operator');
   });
 
-  it('of a file of version 1 are kept, with the sign-ins that the audit knows', () => {
+  it('of a file of version 1 are kept, with the sign-ins from the audit', () => {
     store.users.add('dana', 'operator', 'me');
     store.users.add('erin', 'viewer', 'me');
     now += HOUR;
@@ -177,25 +177,25 @@ describe('users', () => {
     expect(store.users.get('erin').signedInAt).toBe(now);
   });
 
-  it('are in a file that nobody else may read', () => {
+  it('are in a file that only its owner can read', () => {
     expect(statSync(join(dir, 'console', 'console.sqlite')).mode & 0o777).toBe(0o600);
   });
 });
 
 describe('events', () => {
-  it('of outsiders take no place of those of users, however many there are', () => {
+  it('of outsiders do not displace those of users, however many there are', () => {
     store.users.add('dana', 'operator', 'me');
     for (let n = 0; n < LIMITS.consoleEvents.value; n += 2) {
       store.events.note('-', 'sign_in.refused', `from ${n}`);
       store.events.note('account:pro', 'sign_in', `key ${n}`);
     }
     const kept = store.events.latest(2 * LIMITS.consoleEvents.value);
-    // Rows go a hundred at a time.
+    // Rows are removed a hundred at a time.
     expect(kept.length - LIMITS.consoleOutsideEvents.value).toBeLessThan(100);
     expect(kept.at(-1)).toMatchObject({ actor: 'me', action: 'user.add', detail: 'dana operator' });
   });
 
-  it('of users go when there are too many, the oldest first', () => {
+  it('of users are removed if there are too many, the oldest first', () => {
     const count = LIMITS.consoleEvents.value + 200;
     for (let n = 1; n <= count; n++) store.events.note('dana', 'sign_in', `password ${n}`);
     const kept = store.events.latest(count);
@@ -207,7 +207,7 @@ describe('events', () => {
 describe('sessions', () => {
   const begin = (): string => store.sessions.begin({ role: 'viewer', name: 'v', keyId: null, address: '' });
 
-  it('end without use, and in any case; a page that renews itself is no use', () => {
+  it('end when unused, and after a maximum time; a page that reloads itself does not count as use', () => {
     const idle = begin();
     now += IDLE_SECONDS - 1;
     expect(store.sessions.find(idle, false)).toBeDefined();
@@ -223,7 +223,7 @@ describe('sessions', () => {
     expect(store.sessions.find(busy, true)).toBeUndefined();
   });
 
-  it('are so many of one name, and no more: the longest unused goes', () => {
+  it('are limited for each name: the one unused for longest is removed', () => {
     const tokens = Array.from({ length: 25 }, () => {
       now += 1;
       return begin();
@@ -232,7 +232,7 @@ describe('sessions', () => {
     expect(left).toEqual(tokens.slice(-20));
   });
 
-  it('and links that are of a time far ahead, when the clock was wrong, have ended', () => {
+  it('have ended, like links, if their time is far ahead because the clock was wrong', () => {
     store.users.add('v', 'viewer', 'me');
     now += 30 * 24 * HOUR;
     const [token, link] = [begin(), store.users.createLink('v', 'me')];
@@ -240,7 +240,7 @@ describe('sessions', () => {
     now = START;
     expect(store.sessions.find(token, true)).toBeUndefined();
     expect(store.users.useLink(link, ({ name }) => name)).toBeUndefined();
-    // A clock that is set back by some minutes signs nobody out.
+    // A clock that is set back by some minutes signs no user out.
     now = START + 10 * MINUTE;
     const [near, nearLink] = [begin(), store.users.createLink('v', 'me')];
     now = START;
@@ -248,7 +248,7 @@ describe('sessions', () => {
     expect(store.users.useLink(nearLink, ({ name }) => name)).toBe('v');
   });
 
-  it('are listed, those of all and of one, and ended ones are not', () => {
+  it('are listed, those of all and of one, without ended ones', () => {
     const other = { role: 'account', name: 'pro', keyId: 7, address: '192.0.2.1' } as const;
     begin();
     now += IDLE_SECONDS;
@@ -261,7 +261,7 @@ describe('sessions', () => {
     expect([store.sessions.get(found.hash), store.sessions.get('x')]).toEqual([found, undefined]);
   });
 
-  it('of an account and of a user of the same name are apart', () => {
+  it('of an account and of a user with the same name are separate', () => {
     const user = begin();
     const account = store.sessions.begin({ role: 'account', name: 'v', keyId: 1, address: '' });
     const found = store.sessions.find(account, true)!;
@@ -274,7 +274,7 @@ describe('sessions', () => {
   });
 });
 
-/** What one statement does to the file of the console, beside it. */
+/** Runs a statement on the console's file over a separate connection. */
 const inFile = <T>(run: (file: Database) => T): T => {
   const file = new Sqlite(join(dir, 'console', 'console.sqlite'));
   try {
@@ -291,10 +291,10 @@ const first = (table: string, of: string): unknown =>
   inFile((file) => file.prepare(`SELECT count(*) AS count, min(${of}) AS first FROM ${table}`).get());
 
 describe('limits', () => {
-  it('of sessions: the longest unused goes for a new one', () => {
+  it('of sessions: the one unused for longest is removed for a new one', () => {
     fill(
       LIMITS.consoleSessions.value,
-      // The first alone is of the first second; all are of the last hour.
+      // Only the first one dates from the first second; all were used in the last hour.
       `sessions SELECT 'hash ' || i, 'viewer', 'v' || i, NULL, '', ${now}, ${now} + (i + 1) / 3`,
     );
     now += 2;
@@ -302,14 +302,14 @@ describe('limits', () => {
     expect(first('sessions', 'seen_at')).toEqual({ count: LIMITS.consoleSessions.value, first: START + 1 });
   });
 
-  it('of links: the oldest goes for a new one', () => {
+  it('of links: the oldest is removed for a new one', () => {
     store.users.add('dana', 'operator', 'me');
     fill(LIMITS.consoleLinks.value, `links SELECT 'hash ' || i, 'dana', ${now} + i`);
     store.users.createLink('dana', 'me');
     expect(first('links', 'expires_at')).toEqual({ count: LIMITS.consoleLinks.value, first: START + 2 });
   });
 
-  it('of users: a further one is refused', () => {
+  it('of users: one more is refused', () => {
     fill(LIMITS.consoleUsers.value - 1, `users SELECT 'user-' || i, 'viewer', NULL, ${now}, NULL`);
     store.users.add('last', 'viewer', 'me');
     expect(() => store.users.add('one-more', 'viewer', 'me')).toThrow(/There are 1000 users, the most possible/);
@@ -343,7 +343,7 @@ describe('time series', () => {
     expect(store.series.latest()).toBe(minutes.at(-1)!.at);
   });
 
-  it('go on where the clock was far ahead for a moment, and lose nothing by it', () => {
+  it('continue if the clock was far ahead for a moment, and lose nothing', () => {
     const minutes = (from: number, count: number): Sample[] =>
       Array.from({ length: count }, (_, i) => sample(from + i * MINUTE, 1));
     store.series.add(minutes(START, 3));
@@ -354,13 +354,13 @@ describe('time series', () => {
     expect(store.series.latest()).toBe(START + 4 * MINUTE);
   });
 
-  it('take no minute twice', () => {
+  it('count no minute twice', () => {
     store.series.add([sample(START, 5)]);
     store.series.add([sample(START, 5), sample(START + MINUTE, 7)]);
     expect(store.series.since(HOUR, 0)).toEqual([mergeSamples(START, [sample(START, 5), sample(START + MINUTE, 7)])]);
   });
 
-  it('come from what a server counted, and lose nothing when a worker ends', async () => {
+  it("are computed from a server's counters, and lose nothing when a worker ends", async () => {
     let requests = 100;
     const snapshot = () =>
       Promise.resolve({
@@ -389,7 +389,7 @@ describe('time series', () => {
   });
 });
 
-it('a quantile lies in the bucket that holds it', () => {
+it('a quantile is in the bucket that contains it', () => {
   expect(quantile([], 0.5)).toBeNull();
   expect(quantile([0, 0], 0.5)).toBeNull();
   const counts = LATENCY_BOUNDS_SECONDS.map(() => 0);
@@ -400,7 +400,7 @@ it('a quantile lies in the bucket that holds it', () => {
   expect(quantile([...counts.map(() => 0), 5], 0.5)).toBe(LATENCY_BOUNDS_SECONDS.at(-1));
 });
 
-it('values of metrics are read from their text, of histograms only sum and count', () => {
+it('values of metrics are parsed from their text, of histograms only sum and count', () => {
   const text = [
     '# HELP pagegate_ready Whether.',
     'pagegate_ready 1',
@@ -422,7 +422,7 @@ it('values of metrics are read from their text, of histograms only sum and count
   ]);
 });
 
-it('a limiter counts tries within its window, and forgets the oldest names first', () => {
+it('a limiter counts attempts within its window, and forgets the oldest names first', () => {
   let ms = 0;
   const limiter = new SignInLimiter(2, () => ms);
   limiter.note('a');
@@ -442,7 +442,7 @@ it('a limiter counts tries within its window, and forgets the oldest names first
   expect(limiter.wait('b')).toBe(0);
   limiter.note('b');
   expect(limiter.wait('b')).toBe(600);
-  // What is taken back late was forgotten with its window.
+  // A late take-back has no effect: the attempt was forgotten with its window.
   const takeBack = limiter.note('c');
   ms += 600_000;
   limiter.note('c');

@@ -1,4 +1,4 @@
-/** The pages of users: who can sign in, who is signed in, and every change of it. */
+/** The pages of users: who can sign in, who is signed in, and every change. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ConsoleContext } from '../../src/console/context.ts';
 import { withPresentPassword } from '../../src/console/sign-in.ts';
@@ -37,8 +37,8 @@ const signInAs = (name: string): Promise<Visitor> => signInBy(console.users.link
 const nameOf = async (visitor: Visitor): Promise<string> =>
   /Signed in as <strong>([^<]+)/.exec((await visitor.get('you')).text)?.[1] ?? '';
 
-/** What the page to which a change leads says last. */
-async function said(visitor: Visitor, reply: Reply): Promise<string> {
+/** Returns the last message on the page to which a change redirects. */
+async function lastNotice(visitor: Visitor, reply: Reply): Promise<string> {
   expect([reply.status, reply.text]).toEqual([303, '']);
   const { text } = await visitor.get(reply.headers.get('location')!.slice(1));
   const notices = [...text.matchAll(/<div class="notice [^"]*"[^>]*>(.*?)<\/div>/gs)];
@@ -56,7 +56,7 @@ const sessionsIn = (text: string): string[] =>
   [...text.matchAll(/name="session" value="([\w-]{43})"/g)].map(([, session]) => session!);
 
 describe('the list', () => {
-  it('says who can sign in, when they last did, and who is signed in from where', async () => {
+  it('shows who can sign in, when they last did, and who is signed in from where', async () => {
     const name = newUser();
     expect((await operator.get('users')).text).toMatch(new RegExp(`>${name}</a>.*?never</td>`, 's'));
     await signInAs(name);
@@ -79,14 +79,14 @@ describe('the list', () => {
     expect((await viewer.get('users')).status).toBe(403);
   });
 
-  it('has no session of an account whose key has ended', async () => {
+  it('does not show a session of an account whose key has ended', async () => {
     const account = await console.signInWithKey(console.server.keys['pro']!);
     expect(account.isSignedIn).toBe(true);
     await operator.submit('accounts/pro/rotate-key', { overlap: '0' });
     expect((await operator.get('users')).text).not.toContain('account, key');
   });
 
-  it('leads to the page of a user, which has all sessions of the user', async () => {
+  it("links to the page of a user, which shows all of the user's sessions", async () => {
     const name = newUser();
     const visitors = await Promise.all(Array.from({ length: 3 }, () => signInAs(name)));
     expect(visitors.every(({ isSignedIn }) => isSignedIn)).toBe(true);
@@ -98,7 +98,7 @@ describe('a new user', () => {
   it('gets a link that is shown once, and signs in with it', async () => {
     const reply = await operator.submit('users', { name: 'newcomer', role: 'viewer' });
     expect(reply.headers.get('location')).toBe('/users/newcomer');
-    const link = secretOf(await said(operator, reply));
+    const link = secretOf(await lastNotice(operator, reply));
     expect(new URL(link).origin).toBe(new URL(console.url).origin);
     expect((await operator.get('users/newcomer')).text).not.toContain('token=');
     expect(await nameOf(await signInBy(link))).toBe('newcomer');
@@ -108,17 +108,17 @@ describe('a new user', () => {
     ]);
   });
 
-  it('gets a link to the address that the browser has, behind whatever proxy', async () => {
+  it('gets a link with the address that the browser uses, behind any proxy', async () => {
     const headers = { 'sec-fetch-site': 'same-origin', origin: 'https://console.example' };
     const reply = await operator.submit('users', { name: 'proxied', role: 'viewer' }, headers);
-    expect(secretOf(await said(operator, reply))).toMatch(/^https:\/\/console\.example\/sign-in\/link\?token=/);
+    expect(secretOf(await lastNotice(operator, reply))).toMatch(/^https:\/\/console\.example\/sign-in\/link\?token=/);
   });
 
   it.each([
     ['Not A Name', 'viewer', 'Got &quot;Not A Name&quot;'],
     ['fine', 'chief', 'Got the role &quot;chief&quot;'],
     ['operator-1', 'viewer', 'has this name; choose another'],
-  ])('named %s, role %s is refused, and what was filled in stays', async (name, role, why) => {
+  ])('named %s with role %s is refused, and the typed values stay', async (name, role, why) => {
     const { status, text } = await operator.submit('users', { name, role });
     expect(status).toBe(400);
     expect(text).toContain(why);
@@ -127,14 +127,14 @@ describe('a new user', () => {
   });
 });
 
-describe('an act', () => {
+describe('an action', () => {
   const act = async (name: string, action: string, fields = {}): Promise<string> => {
     const page = await operator.get(`users/${name}/${action}`);
     expect([page.status, page.text.includes('>Cancel</a>')]).toEqual([200, true]);
-    return said(operator, await operator.submit(`users/${name}/${action}`, fields));
+    return lastNotice(operator, await operator.submit(`users/${name}/${action}`, fields));
   };
 
-  it('gives another role, and the session with the old one ends', async () => {
+  it('changes the role, and the session with the old role ends', async () => {
     const name = newUser();
     const visitor = await signInAs(name);
     expect(await act(name, 'make-operator')).toContain(`${name} is an operator.`);
@@ -146,7 +146,7 @@ describe('an act', () => {
     expect(await audit(`user.role ${name}`)).toHaveLength(2);
   });
 
-  it('makes a link', async () => {
+  it('creates a link', async () => {
     const name = newUser();
     const link = secretOf(await act(name, 'link'));
     expect(await nameOf(await signInBy(link))).toBe(name);
@@ -162,7 +162,7 @@ describe('an act', () => {
     expect(await audit(`user.sign_out ${name}`)).toHaveLength(1);
   });
 
-  it('resets a password, of others alone', async () => {
+  it('resets a password, but only that of another user', async () => {
     const name = newUser();
     const visitor = await signInAs(name);
     await visitor.submit('you/password', { password: PASSWORD, again: PASSWORD });
@@ -174,45 +174,45 @@ describe('an act', () => {
     expect((await operator.get('users/operator-1/reset')).text).toContain('there is nothing to do here');
   });
 
-  it('removes, and leads back to the list', async () => {
+  it('removes a user, and redirects to the list', async () => {
     const name = newUser();
     const visitor = await signInAs(name);
     const reply = await operator.submit(`users/${name}/remove`);
     expect(reply.headers.get('location')).toBe('/users');
-    expect(await said(operator, reply)).toContain(`${name} is removed.`);
+    expect(await lastNotice(operator, reply)).toContain(`${name} is removed.`);
     expect(userOf(name)).toBeUndefined();
     expect((await visitor.get('')).status).toBe(303);
     expect((await operator.get(`users/${name}`)).status).toBe(404);
     expect((await operator.submit(`users/${name}/remove`)).status).toBe(404);
   });
 
-  it('ends one session and leaves the others, and says so where it has ended already', async () => {
+  it('ends one session and leaves the others, and says so if it has ended already', async () => {
     const name = newUser();
     const visitors = [await signInAs(name), await signInAs(name)];
     const [session, ...others] = sessionsIn((await operator.get(`users/${name}`)).text);
     expect(others).toHaveLength(1);
     const end = () => operator.submit(`users/${name}/end-session`, { session: session! });
-    expect(await said(operator, await end())).toContain(`The session of ${name} from 127.0.0.1 has ended.`);
-    expect(await said(operator, await end())).toContain('had ended already');
+    expect(await lastNotice(operator, await end())).toContain(`The session of ${name} from 127.0.0.1 has ended.`);
+    expect(await lastNotice(operator, await end())).toContain('had ended already');
     const statuses = await Promise.all(visitors.map(async (visitor) => (await visitor.get('')).status));
     expect(statuses.toSorted()).toEqual([200, 303]);
     expect(await audit(`session.end ${name}`)).toHaveLength(1);
   });
 
-  it('is not possible where no operator would be left', async () => {
+  it('is refused if no operator would remain', async () => {
     const rest = console.users.list().filter(({ name, role }) => role === 'operator' && name !== 'operator-1');
     for (const { name } of rest) console.users.remove(name);
     for (const action of ['make-viewer', 'remove']) {
       const page = await operator.get(`users/operator-1/${action}`);
       expect(page.text).toMatch(/The console needs at least one operator.*Back to operator-1/s);
-      expect(await said(operator, await operator.submit(`users/operator-1/${action}`))).toContain(
+      expect(await lastNotice(operator, await operator.submit(`users/operator-1/${action}`))).toContain(
         'at least one operator',
       );
     }
     expect([userOf('operator-1')?.role, (await operator.get('')).status]).toEqual(['operator', 200]);
   });
 
-  it.each(['make-viewer', 'remove'])('%s on oneself signs out, where another operator is left', async (action) => {
+  it.each(['make-viewer', 'remove'])('%s on oneself signs out, if another operator remains', async (action) => {
     const name = newUser('operator');
     const visitor = await signInAs(name);
     const reply = await visitor.submit(`users/${name}/${action}`);
@@ -220,7 +220,7 @@ describe('an act', () => {
     expect(userOf(name)?.role).toBe(action === 'remove' ? undefined : 'viewer');
   });
 
-  it('sign-out on oneself leaves the session that is used', async () => {
+  it('sign-out on oneself keeps the session in use', async () => {
     const name = newUser('operator');
     const [visitor, other] = [await signInAs(name), await signInAs(name)];
     await visitor.submit(`users/${name}/sign-out`);
@@ -228,7 +228,7 @@ describe('an act', () => {
   });
 });
 
-it('a name is taken with capitals and blanks at the sign-in', async () => {
+it('a name is accepted with capitals and blanks at the sign-in', async () => {
   const name = newUser();
   await (await signInAs(name)).submit('you/password', { password: PASSWORD, again: PASSWORD });
   const visitor = console.visitor();
@@ -249,16 +249,16 @@ describe('an operator who has a password', () => {
 
   const state = () => console.users.list().map(({ name, role, hasPassword }) => [name, role, hasPassword]);
 
-  it.each(ACTS)('has to give it for %s', async (action) => {
+  it.each(ACTS)('must give it for %s', async (action) => {
     const before = JSON.stringify(state());
     expect((await owner.get(`users/${target}/${action}`)).text).toContain('name="present"');
     const reply = await owner.submit(`users/${target}/${action}`, { present: 'another password' });
     expect(reply.headers.get('location')).toBe(`/users/${target}/${action}`);
-    expect(await said(owner, reply)).toContain('The current password is wrong. Nothing was changed.');
+    expect(await lastNotice(owner, reply)).toContain('The current password is wrong. Nothing was changed.');
     expect(JSON.stringify(state())).toBe(before);
   });
 
-  it('has to give it for a new user, and what was filled in stays', async () => {
+  it('must give it for a new user, and the typed values stay', async () => {
     const reply = await owner.submit('users', { name: 'guarded', role: 'operator', present: '' });
     expect([reply.status, userOf('guarded')]).toEqual([403, undefined]);
     expect(reply.text).toMatch(/name="name" value="guarded".*<option value="operator" selected>/s);
@@ -267,13 +267,13 @@ describe('an operator who has a password', () => {
     expect(await audit('user.password_refused from')).not.toHaveLength(0);
   });
 
-  it('needs none to end sessions', async () => {
+  it('does not need it to end sessions', async () => {
     expect((await owner.get(`users/${target}/sign-out`)).text).not.toContain('name="present"');
-    expect(await said(owner, await owner.submit(`users/${target}/sign-out`))).toContain('ended');
+    expect(await lastNotice(owner, await owner.submit(`users/${target}/sign-out`))).toContain('ended');
   });
 });
 
-it('too many wrong present passwords have to wait, whatever others fail with at the sign-in', async () => {
+it('too many wrong current passwords cause a delay, independent of failures at the sign-in', async () => {
   const most = LIMITS.consoleNameFailures.value;
   const limits = { name: new SignInLimiter(most), present: new SignInLimiter(most) };
   for (let i = 0; i < most; i++) limits.name.note('dana');
@@ -297,20 +297,24 @@ describe('your own page', () => {
     const [visitor, other] = [await signInAs(name), await signInAs(name)];
     const own = sessionsIn((await visitor.get('you')).text);
     expect(own).toHaveLength(1);
-    expect(await said(visitor, await visitor.submit('you/end-session', { session: own[0]! }))).toContain('has ended');
+    expect(await lastNotice(visitor, await visitor.submit('you/end-session', { session: own[0]! }))).toContain(
+      'has ended',
+    );
     expect((await other.get('')).status).toBe(303);
     const another = newUser();
     await signInAs(another);
     const [foreign] = sessionsIn((await operator.get(`users/${another}`)).text);
-    expect(await said(visitor, await visitor.submit('you/end-session', { session: foreign! }))).toContain('already');
+    expect(await lastNotice(visitor, await visitor.submit('you/end-session', { session: foreign! }))).toContain(
+      'already',
+    );
     expect(sessionsIn((await operator.get(`users/${another}`)).text)).toEqual([foreign]);
   });
 
-  it('takes no password that is guessed first', async () => {
+  it('does not accept a password that is easily guessed', async () => {
     const name = newUser();
     const visitor = await signInAs(name);
     for (const password of ['aaaaaaaaaaaa', `${name}-2026!`])
-      expect(await said(visitor, await visitor.submit('you/password', { password, again: password }))).toContain(
+      expect(await lastNotice(visitor, await visitor.submit('you/password', { password, again: password }))).toContain(
         'is not easily guessed',
       );
     expect(userOf(name)?.hasPassword).toBe(false);

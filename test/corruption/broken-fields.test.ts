@@ -1,4 +1,4 @@
-/** A table of bad files: each row breaks one field, and says what open, verify and a lookup make of it. */
+/** A table of damaged files: each row damages one field, and states how open, verify and a lookup report it. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { crc8 } from '../../src/index/format/checksum.ts';
@@ -35,16 +35,16 @@ import {
 
 interface Row {
   readonly name: string;
-  /** Changes the bytes; may return others. */
+  /** Changes the bytes, or returns others. */
   readonly damage: (bytes: Uint8Array, view: DataView) => unknown;
   readonly open: 'ok' | 'index_corrupt' | 'index_newer_version' | 'index_older_version' | 'index_not_recognized';
-  /** Where verify sees the damage; absent when it says what open says. */
+  /** Matches the damage reported by verify. Absent if verify reports the same as open. */
   readonly verify?: RegExp;
-  /** Of the key whose bucket and record are the damaged ones. */
+  /** The outcome for the key in the damaged bucket and record. */
   readonly lookUp?: Outcome;
 }
 
-// One bucket, so that every record is in bucket 0 and the first one begins at payload offset 0.
+// One bucket, so that every record is in bucket 0 and the first one starts at payload offset 0.
 const good = tinyIndexBytes(sampleEntries(12), { names: smallNames, bucketCount: 1 });
 const expected = expectations(good);
 const key = [...expected.keys()][0]!;
@@ -64,7 +64,7 @@ const inBucket =
     change(bytes);
     sealBucketOf(bytes, 0, base);
   };
-/** Changes the first record and makes its CRC-8 fit, so that only its structure is wrong. */
+/** Changes the first record and recomputes its CRC-8, so that only its structure is wrong. */
 const inRecord =
   (change: (record: Uint8Array) => void) =>
   (bytes: Uint8Array): void => {
@@ -373,7 +373,7 @@ function gapByte(bytes: Uint8Array): void {
   bytes[sections[after!].offset - 1] = 1;
 }
 
-describe('a bad file', () => {
+describe('a damaged file', () => {
   it.each(rows)('$name', async ({ damage, open, verify, lookUp: outcome }) => {
     const copy = good.slice();
     const changed = damage(copy, viewOf(copy));
@@ -400,20 +400,20 @@ describe('a bad file', () => {
     }
   });
 
-  it('is reported in the same way by any number of threads, also where all checksums fit', async () => {
+  it('is reported in the same way with any number of threads, even if all checksums are valid', async () => {
     for (const { damage, open } of rows) {
       const copy = good.slice();
       const changed = damage(copy, viewOf(copy));
       await expectSameReport(changed instanceof Uint8Array ? changed : copy);
       if (open !== 'ok') continue;
       sealBlocks(copy);
-      // The one bucket is one thread's, however many are asked for.
+      // The one bucket belongs to one thread, whatever the number of threads.
       await expectSameReport(copy, [0, 2]);
     }
   });
 });
 
-it('a record that is damaged does not show in the one that was read before it', () => {
+it('a damaged record does not affect the one that was read before it', () => {
   const bytes = good.slice();
   inRecord((record) => {
     record[afterDomain + 6] = 200;

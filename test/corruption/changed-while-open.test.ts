@@ -1,4 +1,4 @@
-/** An index file that somebody writes into, or cuts, while it is open. */
+/** An index file that is written to, or truncated, while it is open. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -27,7 +27,7 @@ import { CLI, pagegate } from '../support/program.ts';
 import { smallNames, withTempDirectory, writeTinyIndex } from '../support/tiny-index.ts';
 import { sampleEntries, sealHeader } from './support.ts';
 
-/** An index in a new folder that may be written to. */
+/** Creates an index in a new folder, in a writable file. */
 function withIndex<T>(count: number, task: (path: string, folder: string) => T): T {
   return withTempDirectory((folder) => {
     const path = join(folder, 'index.pgx');
@@ -37,7 +37,7 @@ function withIndex<T>(count: number, task: (path: string, folder: string) => T):
   });
 }
 
-/** Writes bytes into a file as it lies there. */
+/** Overwrites bytes of a file in place. */
 function overwrite(path: string, bytes: Uint8Array, offset: number): void {
   const descriptor = openSync(path, 'r+');
   writeSync(descriptor, bytes, 0, bytes.length, offset);
@@ -45,7 +45,7 @@ function overwrite(path: string, bytes: Uint8Array, offset: number): void {
 }
 
 describe('an open index', () => {
-  it('has no problem while its file is what it was, under whatever name', () =>
+  it('has no problem while its file is unchanged, under any name', () =>
     withIndex(50, (path, folder) => {
       const index = openIndex(path);
       const problem = (): unknown => index.fileProblem();
@@ -69,7 +69,7 @@ describe('an open index', () => {
     ['is copied over by another', (path) => copyFileSync(`${path}.other`, path), 'header', /its header is another one/],
     ['is written into', (path) => overwrite(path, Buffer.from([7]), 4000), 'times', /it was written to at 20/],
     [
-      'is written into by somebody who hides it',
+      'is written to by a process that hides it',
       (path) => {
         const { atime, mtime } = statSync(path);
         const bytes = readFileSync(path);
@@ -81,9 +81,9 @@ describe('an open index', () => {
       'header',
       /its header is another one/,
     ],
-  ])('that %s has one', (_name, change, what, message) =>
+  ])('that %s has a problem', (_name, change, what, message) =>
     withIndex(200, (path) => {
-      // As large as the other one, and from the same second.
+      // The same size as the other one, and the same timestamps.
       const { atime, mtime } = statSync(path);
       writeTinyIndex(`${path}.other`, sampleEntries(200), { names: smallNames, metadata: { revision: 2 } });
       expect(statSync(`${path}.other`).size).toBe(statSync(path).size);
@@ -98,7 +98,7 @@ describe('an open index', () => {
   );
 });
 
-describe('a file that is cut while it is read from front to back', () => {
+describe('a file that is truncated while it is read sequentially', () => {
   it('ends a scan with an error', () =>
     withIndex(20_000, (path) => {
       const scan = openScan(path, { payloadChunkBytes: 4096 });
@@ -124,7 +124,7 @@ describe('a file that is cut while it is read from front to back', () => {
     }),
   );
 
-  it('is not called intact where it was written to meanwhile, though what was read was', async () =>
+  it('is not reported as intact if it was written to meanwhile, even if all bytes read were intact', async () =>
     withIndex(100, async (path) => {
       const bytes = readFileSync(path);
       const onProgress = (): void => overwrite(path, bytes.subarray(0, 8), 0);
@@ -134,24 +134,24 @@ describe('a file that is cut while it is read from front to back', () => {
       });
     }));
 
-  it.each(['export', 'diff'])('ends %s in one line, and no signal', async (command) =>
+  it.each(['export', 'diff'])('ends %s with one line, not with a signal', async (command) =>
     withIndex(30_000, async (path, folder) => {
       const empty = join(folder, 'empty.pgx');
       writeTinyIndex(empty, [], { names: smallNames });
-      const words = command === 'export' ? [path] : [empty, path];
-      const child = spawn(process.execPath, [CLI, command, ...words], { stdio: ['ignore', 'pipe', 'pipe'] });
-      const said = text(child.stderr);
-      // It writes until the pipe is full, and waits.
+      const args = command === 'export' ? [path] : [empty, path];
+      const child = spawn(process.execPath, [CLI, command, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+      const stderr = text(child.stderr);
+      // The command writes until the pipe is full, then waits.
       await once(child.stdout, 'readable');
       cut(path);
       child.stdout.resume();
       const [status, signal] = (await once(child, 'exit')) as [number | null, string | null];
       expect({ status, signal }).toEqual({ status: 5, signal: null });
-      expect(await said).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
+      expect(await stderr).toMatch(/^pagegate: The index file was written to, or truncated, .*\[index_changed\]\n$/);
     }),
   );
 
-  it('is named by verify and inspect where it was cut before', () =>
+  it('is reported by verify and inspect if it was truncated before', () =>
     withIndex(500, (path) => {
       cut(path);
       expect(pagegate(['verify', path])).toMatchObject({ status: 5, stderr: '' });
@@ -161,7 +161,7 @@ describe('a file that is cut while it is read from front to back', () => {
     }));
 });
 
-/** Leaves the first quarter of a file. */
+/** Truncates a file to its first quarter. */
 function cut(path: string): number {
   truncateSync(path, Math.floor(statSync(path).size / 4));
   return 1;

@@ -1,4 +1,4 @@
-/** Bits that change by themselves: all of a small index, many at random of a larger one. */
+/** Flipped bits: every bit of a small index, many random ones of a larger one. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { HEADER_SIZE_BYTES, SECTIONS, SLOTS_PER_BUCKET } from '../../src/index/format/layout.ts';
@@ -21,7 +21,7 @@ async function isSeenByVerify(bytes: Uint8Array): Promise<boolean> {
 }
 
 describe('a single bit', () => {
-  it('is seen by verify wherever it is, and never makes an answer wrong', async () => {
+  it('is detected by verify anywhere, and never leads to a wrong answer', async () => {
     const bytes = tinyIndexBytes(sampleEntries(8), { names: smallNames, bucketCount: 2 });
     const expected = expectations(bytes);
     const out = new Uint8Array(64 * 1024);
@@ -50,8 +50,8 @@ describe('a single bit', () => {
   });
 });
 
-describe('a single bit of what a bucket has no slot for', () => {
-  it('never makes an answer wrong or a record missing', async () => {
+describe('a single bit of records without a slot in their bucket', () => {
+  it('never leads to a wrong answer or a missing record', async () => {
     const extra = 4;
     const bytes = tinyIndexBytes(sampleEntries(SLOTS_PER_BUCKET + extra), { names: smallNames, bucketCount: 1 });
     const expected = expectations(bytes);
@@ -81,7 +81,7 @@ describe('random damage', () => {
   const { directory, payload } = sectionsOf(bytes);
   const out = new Uint8Array(64 * 1024);
 
-  it(`is seen by verify: ${RANDOM_FLIPS.toLocaleString('en-US')} flips of one to four bits`, async () => {
+  it(`is detected by verify: ${RANDOM_FLIPS.toLocaleString('en-US')} flips of one to four bits`, async () => {
     const random = new Random(1);
     for (let i = 0; i < RANDOM_FLIPS; i++) {
       const flips = Array.from({ length: 1 + random.below(4) }, () => random.below(bytes.length * 8));
@@ -95,7 +95,7 @@ describe('random damage', () => {
     expect(await isSeenByVerify(bytes)).toBe(false);
   });
 
-  it('of a byte or of a stretch is seen by the lookup that meets it, but for one in some hundreds', () => {
+  it('of one or several bytes is detected by the lookup that reads it, except for one in several hundred', () => {
     const index = openIndexBytes(sharedBytes(bytes));
     const random = new Random(2);
     const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };
@@ -107,7 +107,7 @@ describe('random damage', () => {
       const size = 1 + random.below(8);
       for (let j = 0; j < size; j++) bytes[offset + j] = random.below(256);
       const other = keys[random.below(keys.length)]!;
-      // A handle is parsed once; a lookup of another key in between makes the next one read again.
+      // A handle is parsed only once; a lookup of another key in between makes the next one parse it again.
       lookUp(index, other, expected.get(other)!, out);
       counts[lookUp(index, key, expected.get(key)!, out)] += 1;
       bytes.set(before, offset);
@@ -115,11 +115,11 @@ describe('random damage', () => {
     }
     expect(counts.record_corrupt).toBeGreaterThan(RANDOM_FLIPS / 2);
     expect(counts.wrong).toBeLessThan(RANDOM_FLIPS / 100);
-    // A record of another domain in the key's slot is seen by its hashes.
+    // The hashes detect a record of another domain in the key's slot.
     expect(counts['not found']).toBe(0);
   });
 
-  it('of a bucket is seen by the lookup that meets it', () => {
+  it('of a bucket is detected by the lookup that reads it', () => {
     const index = openIndexBytes(sharedBytes(bytes));
     const random = new Random(3);
     const counts: Record<Outcome, number> = { right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 };

@@ -1,4 +1,4 @@
-/** Sections that are damaged and then sealed again, as somebody would who knows the format: nothing may crash, hang or lie about why. */
+/** Damaged sections with valid checksums, as made by an attacker who knows the format: no crash, no hang, no misleading error. */
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
 import { HEADER, type SectionName } from '../../src/index/format/layout.ts';
@@ -21,7 +21,7 @@ const original = tinyIndexBytes(sampleEntries(60), { names: smallNames });
 const keys = [...expectations(original).keys()];
 const out = new Uint8Array(64 * 1024);
 
-/** Overwrites a few bytes of a range, with random ones or ones that are special in MessagePack and in small integers. */
+/** Overwrites a few bytes of a range, with random bytes or with ones that are special in MessagePack and small integers. */
 function scribble(bytes: Uint8Array, start: number, end: number, random: Random): void {
   const special = [0x00, 0x7f, 0x80, 0x90, 0xa0, 0xc0, 0xc1, 0xc4, 0xc7, 0xd4, 0xdd, 0xdf, 0xff];
   const count = 1 + random.below(4);
@@ -42,7 +42,7 @@ async function exercise(bytes: Uint8Array): Promise<string> {
   return 'opens';
 }
 
-describe('a sealed forgery', () => {
+describe('a forgery with valid checksums', () => {
   it.each<SectionName | 'header'>(['header', 'dictionary', 'metadata', 'blocks'])(
     'of the %s is refused or harmless',
     async (name) => {

@@ -1,4 +1,4 @@
-/** Parts of one index in the place of another's: a copy over a served file, records and buckets that change places. */
+/** Parts of one index in place of another's: a copy over a served file, records and buckets that are swapped. */
 import { describe, expect, it } from 'vitest';
 import { BUCKET, BUCKET_SIZE_BYTES, SIZE_OF_LENGTH_CODE, SLOTS_PER_BUCKET } from '../../src/index/format/layout.ts';
 import { bucketChecksum } from '../../src/index/format/salt.ts';
@@ -10,7 +10,7 @@ const BUCKETS = 16;
 const out = new Uint8Array(64 * 1024);
 const noOutcome = (): Record<Outcome, number> => ({ right: 0, wrong: 0, 'not found': 0, record_corrupt: 0 });
 
-/** Looks up every key of an index whose bytes were changed under it. */
+/** Looks up every key of an index after its bytes were changed. */
 function outcomesOf(bytes: Uint8Array, change: () => void): Record<Outcome, number> {
   const expected = expectations(bytes);
   const index = openIndexBytes(sharedBytes(bytes));
@@ -20,7 +20,7 @@ function outcomesOf(bytes: Uint8Array, change: () => void): Record<Outcome, numb
   return counts;
 }
 
-/** Where the records of a small index lie, by domain. */
+/** Returns the offsets of the records of a small index, by domain. */
 function recordsOf(bytes: Uint8Array): { domain: string; start: number; end: number; bucket: number; slot: number }[] {
   const { directory, payload } = sectionsOf(bytes);
   const domains = domainsOf(bytes);
@@ -35,8 +35,8 @@ function recordsOf(bytes: Uint8Array): { domain: string; start: number; end: num
   }).flat();
 }
 
-describe('records that change places', () => {
-  it('are seen by every lookup that meets one: none says "not found", none is answered from another record', () => {
+describe('swapped records', () => {
+  it('are detected by every lookup that reads one: none returns "not found", none is answered from another record', () => {
     const bytes = tinyIndexBytes(sampleEntries(150), { names: smallNames, bucketCount: BUCKETS });
     expect(sectionsOf(bytes).directory.size).toBe(BUCKETS * BUCKET_SIZE_BYTES);
     const expected = expectations(bytes);
@@ -61,7 +61,7 @@ describe('records that change places', () => {
 });
 
 describe('another index in place of the one that is open', () => {
-  /** The same domains with other pages: as large, and with another dictionary. */
+  /** The same domains with other pages: the same size, with another dictionary. */
   const entriesOf = (word: string): ReturnType<typeof entryOf>[] =>
     Array.from({ length: 200 }, (_, i) =>
       entryOf(`host-${i}.example`, { login: `https://host-${i}.example/${word}/login` }, {}, smallNames),
@@ -70,7 +70,7 @@ describe('another index in place of the one that is open', () => {
   const first = tinyIndexBytes(entriesOf('alpha'), options);
   const second = tinyIndexBytes(entriesOf('omega'), options);
 
-  it('is seen by every lookup, whether the dictionary is the same or not', () => {
+  it('is detected by every lookup, whether the dictionary is the same or not', () => {
     expect(sectionsOf(second).directory).toEqual(sectionsOf(first).directory);
     expect(sectionsOf(second).payload).toEqual(sectionsOf(first).payload);
     expect(sectionsOf(second).dictionary.checksum).not.toBe(sectionsOf(first).dictionary.checksum);
@@ -82,7 +82,7 @@ describe('another index in place of the one that is open', () => {
     }
   });
 
-  it('is seen where it is there by half', () => {
+  it('is detected if half of it was replaced', () => {
     for (const [from, to] of [
       [0, sectionsOf(first).payload.offset + 500],
       [sectionsOf(first).directory.offset + 5 * BUCKET_SIZE_BYTES, first.length],
@@ -94,7 +94,7 @@ describe('another index in place of the one that is open', () => {
     }
   });
 
-  it('is seen where there are zeros, too', () => {
+  it('is also detected if it consists of zeros', () => {
     const { directory, payload } = sectionsOf(first);
     for (const { offset, size } of [directory, payload]) {
       const bytes = first.slice();
@@ -104,7 +104,7 @@ describe('another index in place of the one that is open', () => {
   });
 });
 
-it('no bucket of zeros is an empty bucket, whatever the salt', () => {
+it('a bucket of zeros is never a valid empty bucket, whatever the salt', () => {
   for (const salt of [0, 1, 0x5047, -1, 0x12345678]) {
     for (let bucket = 0; bucket < 2 ** 17; bucket++) {
       const checksum = bucketChecksum(salt, bucket);

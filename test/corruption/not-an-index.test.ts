@@ -1,4 +1,4 @@
-/** What is no index file at all, or one that may not be trusted. */
+/** Files that are not an index, or that cannot be trusted. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -23,7 +23,7 @@ function codeOf(action: () => unknown): string {
 const entries = sampleEntries(20);
 
 describe('opening', () => {
-  it('refuses what is no regular file', async () => {
+  it('refuses everything except a regular file', async () => {
     await withTempDirectory(async (directory) => {
       const socket = join(directory, 'socket');
       const server = createServer();
@@ -40,7 +40,7 @@ describe('opening', () => {
     });
   });
 
-  it('refuses a file that is empty, cut, something else, or open to other people', () => {
+  it('refuses a file that is empty, truncated, not an index, or writable by others', () => {
     withTempDirectory((directory) => {
       const write = (name: string, bytes: string): string => {
         const path = join(directory, name);
@@ -71,7 +71,7 @@ describe('opening', () => {
     });
   });
 
-  it('says of a path that cannot be opened why', async () => {
+  it('gives the reason why a path cannot be opened', async () => {
     await withTempDirectory(async (directory) => {
       const loop = join(directory, 'loop');
       symlinkSync(loop, loop);
@@ -89,7 +89,7 @@ describe('opening', () => {
     });
   });
 
-  it('reports an index that is cut within its header, as every other damage', async () => {
+  it('reports an index that is truncated within its header like any other damage', async () => {
     await withTempDirectory(async (directory) => {
       const path = join(directory, 'good.pgx');
       writeTinyIndex(path, entries, { names: smallNames });
@@ -103,7 +103,7 @@ describe('opening', () => {
     });
   });
 
-  it('says what was found, what was expected and what to do', () => {
+  it('reports what was found, what was expected and what to do', () => {
     withTempDirectory((directory) => {
       const path = join(directory, 'good.pgx');
       writeTinyIndex(path, entries, { names: smallNames });
@@ -112,7 +112,7 @@ describe('opening', () => {
     });
   });
 
-  it('goes on serving a mapped file that was replaced by name', () => {
+  it('keeps serving a mapped file that was replaced by name', () => {
     withTempDirectory((directory) => {
       const path = join(directory, 'good.pgx');
       writeTinyIndex(path, entries, { names: smallNames });

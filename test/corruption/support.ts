@@ -1,4 +1,4 @@
-/** Damaging an index on purpose: fields are changed and then, where asked, the checksums above them made to fit again. */
+/** Damages an index deliberately: changes fields and, on request, recomputes the checksums that cover them. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
@@ -23,7 +23,7 @@ import { type VerifyReport, verifyIndex, verifyIndexBytes } from '../../src/inde
 import type { Entry } from '../../src/record/entry.ts';
 import { entryOf, smallNames, withTempDirectory } from '../support/tiny-index.ts';
 
-/** Bytes that a test goes on changing while an index over them is open. */
+/** Bytes that a test can change while an index over them is open. */
 export function sharedBytes(bytes: Uint8Array): IndexBytes {
   return {
     path: '<shared>',
@@ -45,7 +45,7 @@ export function sectionsOf(bytes: Uint8Array): RawHeader['sections'] {
   return decodeHeader(bytes).sections;
 }
 
-/** Where a section's entry in the header begins. */
+/** Offset of a section's entry in the header. */
 export function entryOffset(name: SectionName): number {
   return HEADER.sections.offset + SECTIONS.indexOf(name) * SECTION_ENTRY.end.offset;
 }
@@ -54,7 +54,7 @@ export function sealHeader(bytes: Uint8Array): void {
   viewOf(bytes).setBigUint64(HEADER.checksum.offset, xxh64(bytes.subarray(0, HEADER.checksum.offset)), true);
 }
 
-/** Makes a section's checksum fit its bytes, and the header's checksum fit the header. */
+/** Recomputes the checksums of a section and of the header. */
 export function sealSection(bytes: Uint8Array, name: SectionName): void {
   const { offset, size } = sectionsOf(bytes)[name];
   const checksum = xxh64(bytes.subarray(offset, offset + size));
@@ -62,7 +62,7 @@ export function sealSection(bytes: Uint8Array, name: SectionName): void {
   sealHeader(bytes);
 }
 
-/** Makes the checksums of directory and payload fit their bytes, so that `verify` goes on to buckets and records. */
+/** Recomputes the checksums of directory and payload, so that `verify` continues with buckets and records. */
 export function sealBlocks(bytes: Uint8Array): void {
   const { directory, payload, blocks } = sectionsOf(bytes);
   let at = blocks.offset;
@@ -76,20 +76,20 @@ export function sealBlocks(bytes: Uint8Array): void {
   sealSection(bytes, 'blocks');
 }
 
-/** The salt of the file's buckets and records. */
+/** Returns the salt of the file's buckets and records. */
 export function saltOfFile(bytes: Uint8Array): number {
   const { dictionary, metadata } = sectionsOf(bytes);
   return saltOf(dictionary.checksum, metadata.checksum);
 }
 
-/** Sets a bucket's base and makes its checksum fit its bytes. */
+/** Sets a bucket's base and recomputes the bucket's checksum. */
 export function sealBucketOf(bytes: Uint8Array, bucket: number, base: number): void {
   const at = sectionsOf(bytes).directory.offset + bucket * BUCKET_SIZE_BYTES;
   writeBucketBase(bytes, at, base);
   sealBucket(bytes, at, bucketChecksum(saltOfFile(bytes), bucket));
 }
 
-/** Entries that use every part of the format, over the small names. */
+/** Entries that use every part of the format, with the small names. */
 export function sampleEntries(count: number): Entry[] {
   const names = ['alpha', 'beta-shop', 'gamma.news', 'delta_x', 'xn--bcher-kva', 'e'];
   return Array.from({ length: count }, (_, i) => {
@@ -117,7 +117,7 @@ export function sampleEntries(count: number): Entry[] {
 
 export type Outcome = 'right' | 'wrong' | 'not found' | 'record_corrupt';
 
-/** What a lookup comes to: the answer rendered as it was, as something else, not at all, or a refusal. Anything else is thrown. */
+/** Returns the outcome of a lookup: the expected answer, another answer, no record, or a corrupt record. Rethrows any other error. */
 export function lookUp(index: Index, key: string, expected: string, out: Uint8Array): Outcome {
   try {
     const handle = index.find(key);
@@ -131,7 +131,7 @@ export function lookUp(index: Index, key: string, expected: string, out: Uint8Ar
   }
 }
 
-/** Every key of an index with its answer as it is rendered. */
+/** Returns every key of an index with its rendered answer. */
 export function expectations(bytes: Uint8Array): Map<string, string> {
   const index = openIndexBytes(sharedBytes(bytes));
   const out = Buffer.alloc(4 * index.info.maxAnswerSizeBytes);
@@ -144,7 +144,7 @@ export function expectations(bytes: Uint8Array): Map<string, string> {
   return expected;
 }
 
-/** The keys of an index, in the order of the file. */
+/** Returns the keys of an index, in the order of the file. */
 export function domainsOf(bytes: Uint8Array): string[] {
   const scan = new IndexScan(sharedBytes(bytes));
   const domains: string[] = [];
@@ -152,7 +152,7 @@ export function domainsOf(bytes: Uint8Array): string[] {
   return domains;
 }
 
-/** Opens, or says why not. */
+/** Opens an index, or returns the error message. */
 export function tryOpen(bytes: Uint8Array): Index | string {
   try {
     return openIndexBytes(sharedBytes(bytes));
@@ -162,7 +162,7 @@ export function tryOpen(bytes: Uint8Array): Index | string {
   }
 }
 
-/** Expects of `verify` the same report, or the same error, whatever the number of threads; what the caller's thread alone says. */
+/** Expects the same report, or the same error, from `verify` with any number of threads. Returns that of the calling thread alone. */
 export async function expectSameReport(bytes: Uint8Array, threads = [0, 1, 2, 3]): Promise<unknown> {
   const outcome = (report: Promise<VerifyReport>): Promise<unknown> =>
     report.catch((error: unknown) => {

@@ -1,4 +1,4 @@
-/** An index that is read by several threads: what is reported does not depend on how many there are, nor on where their parts meet. */
+/** An index that is read by several threads: the report depends neither on their number nor on where their parts meet. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ import {
   viewOf,
 } from './support.ts';
 
-/** Two threads meet at bucket 12, three at buckets 8 and 16. */
+/** With two threads the parts meet at bucket 12, with three at buckets 8 and 16. */
 const BUCKETS = 24;
 const SEAMS = [12, 16];
 const RECORDS = BUCKETS * 5;
@@ -35,14 +35,14 @@ const { directory, payload } = sectionsOf(good);
 const bucketAt = (bucket: number): number => directory.offset + bucket * BUCKET_SIZE_BYTES;
 const baseOf = (bytes: Uint8Array, bucket: number): number => readBucketBase(bytes, bucketAt(bucket));
 
-/** Takes a bucket's records from it; its base stays. */
+/** Removes all records from a bucket, whose base stays. */
 function emptyBucket(bytes: Uint8Array, bucket: number): void {
   const base = baseOf(bytes, bucket);
   bytes.fill(0, bucketAt(bucket), bucketAt(bucket + 1));
   sealBucketOf(bytes, bucket, base);
 }
 
-/** Makes the checksum of a bucket's first record fit. */
+/** Recomputes the checksum of a bucket's first record. */
 function sealFirstRecord(bytes: Uint8Array, bucket: number): void {
   const at = bucketAt(bucket);
   const record = payload.offset + baseOf(bytes, bucket);
@@ -51,7 +51,7 @@ function sealFirstRecord(bytes: Uint8Array, bucket: number): void {
   bytes[last] = crc8(bytes, record, last, seed);
 }
 
-/** Verifies a changed copy, its buckets as they are and its blocks sealed. */
+/** Verifies a changed copy whose buckets are unchanged and whose blocks have valid checksums. */
 async function report(change: (bytes: Uint8Array) => void): Promise<VerifyReport> {
   const bytes = good.slice();
   change(bytes);
@@ -59,19 +59,19 @@ async function report(change: (bytes: Uint8Array) => void): Promise<VerifyReport
   return (await expectSameReport(bytes)) as VerifyReport;
 }
 
-describe('what several threads report', () => {
-  it('is that an intact index is one', async () => {
+describe('the report of several threads', () => {
+  it('confirms an intact index', async () => {
     expect(await report(() => {})).toMatchObject({ ok: true, recordCount: RECORDS, damages: [] });
   });
 
-  it('is the same at the seams of their parts', async () => {
+  it('is the same where their parts meet', async () => {
     for (const seam of SEAMS) {
       const shifted = await report((bytes) => {
         for (let bucket = seam; bucket < BUCKETS; bucket++) sealBucketOf(bytes, bucket, baseOf(bytes, bucket) + 1);
       });
       expect(shifted.damages[0]).toMatchObject({ where: `bucket ${seam}` });
       expect(shifted.damages[0]?.what).toMatch(/^its base is/);
-      // Both parts are intact by themselves: the records between them belong to no bucket.
+      // Each part is intact by itself, but the records between them belong to no bucket.
       const emptied = await report((bytes) => emptyBucket(bytes, seam - 1));
       expect(emptied.damages[0]).toMatchObject({ where: `bucket ${seam}` });
       const swapped = await report((bytes) => {
@@ -82,7 +82,7 @@ describe('what several threads report', () => {
         sealBucketOf(bytes, seam, baseOf(good, seam));
       });
       expect(swapped.damages.length).toBeGreaterThan(1);
-      // The last record of the part before becomes the first of the part behind, in its place.
+      // The last record of one part becomes the first record of the next part, without moving.
       const moved = await report((bytes) => {
         const count = bytes[bucketAt(seam - 1) + BUCKET.count.offset]!;
         const size = SIZE_OF_LENGTH_CODE[bytes[bucketAt(seam - 1) + BUCKET.lengths.offset + count - 1]!]!;
@@ -103,7 +103,7 @@ describe('what several threads report', () => {
     }
   });
 
-  it('is something in the first slot that a bucket does not use', async () => {
+  it('contains a value in the first unused slot of a bucket', async () => {
     const { damages } = await report((bytes) => {
       bytes[bucketAt(3) + BUCKET.fingerprints.offset + bytes[bucketAt(3) + BUCKET.count.offset]!] = 1;
       sealBucketOf(bytes, 3, baseOf(good, 3));
@@ -111,7 +111,7 @@ describe('what several threads report', () => {
     expect(damages[0]).toMatchObject({ where: 'bucket 3', what: 'an unused slot is not zero' });
   });
 
-  it('is a record that nobody finds by its domain, though all checksums fit', async () => {
+  it('contains a record that no lookup finds, although all checksums are valid', async () => {
     const hidden = await report((bytes) => {
       bytes[bucketAt(3) + BUCKET.fingerprints.offset]! ^= 1;
       sealBucketOf(bytes, 3, baseOf(good, 3));
@@ -120,7 +120,7 @@ describe('what several threads report', () => {
     expect(hidden.damages.map(({ what }) => what)).toEqual(['its fingerprint is not that of its domain']);
   });
 
-  it('is the same at the end, and of the number of records', async () => {
+  it('is the same for the end and for the number of records', async () => {
     const unused = await report((bytes) => {
       emptyBucket(bytes, BUCKETS - 1);
     });
@@ -132,14 +132,14 @@ describe('what several threads report', () => {
     expect(counted.damages.map(({ where }) => where)).toEqual(['header']);
   });
 
-  it('ends with as many damages, the same ones, where there are more', async () => {
+  it('ends after the same number of damages, the same ones', async () => {
     const { damages } = await report((bytes) => {
       for (let at = payload.offset; at < payload.offset + payload.size; at += 97) bytes[at]! ^= 0x55;
     });
     expect(damages).toHaveLength(20);
   });
 
-  it('is the same of random bits, whether their checksums fit or not', async () => {
+  it('is the same for random bits, with valid and invalid checksums', async () => {
     const random = new Random(4);
     for (let i = 0; i < 8; i++) {
       const bytes = flipped(random);
@@ -149,7 +149,7 @@ describe('what several threads report', () => {
     }
   });
 
-  it('would be the same of any parts', () => {
+  it('is the same for any partition into parts', () => {
     const random = new Random(5);
     let damaged = 0;
     for (let i = 0; i < 600; i++) {
@@ -161,7 +161,7 @@ describe('what several threads report', () => {
     expect(damaged).toBeGreaterThan(300);
   });
 
-  it('does not depend on what a thread has walked before', () => {
+  it('does not depend on what a thread has read before', () => {
     const random = new Random(6);
     let damaged = 0;
     for (let i = 0; i < 200; i++) {
@@ -179,7 +179,7 @@ describe('what several threads report', () => {
   });
 });
 
-/** The index with some bits of directory or payload changed; the buckets often fit their checks again, so that what they say is followed. */
+/** Flips some bits of directory or payload. Often recomputes the checksums of the buckets, so that their contents are used. */
 function flipped(random: Random): Uint8Array {
   const below = (limit: number): number => random.below(limit);
   const bytes = good.slice();
@@ -191,7 +191,7 @@ function flipped(random: Random): Uint8Array {
   return bytes;
 }
 
-/** Makes walks that have done nothing yet. */
+/** Returns a function that creates unused walks. */
 function walksOver(bytes: Uint8Array): () => RecordWalk {
   const shared = sharedBytes(bytes);
   const header = readHeader(shared);
@@ -199,7 +199,10 @@ function walksOver(bytes: Uint8Array): () => RecordWalk {
   return () => new RecordWalk(shared, header, tables, 1);
 }
 
-/** What threads do, in this one: a walk that skips the parts of so many buckets that another one has found intact, up to the first that is not. */
+/**
+ * Does the work of several threads in this one: a walk that skips parts, of `size` buckets, that another walk has found intact, up to the first
+ * damaged one.
+ */
 function walkInParts(newWalk: () => RecordWalk, size: number | undefined): { recordCount: number; damages: Damage[] } {
   const walk = newWalk();
   const other = newWalk();
@@ -214,7 +217,7 @@ function walkInParts(newWalk: () => RecordWalk, size: number | undefined): { rec
 }
 
 describe('several threads', () => {
-  it('tell how far they are, up to the end', async () => {
+  it('report their progress, up to the end', async () => {
     await withTempDirectory(async (folder) => {
       const path = join(folder, 'index.pgx');
       writeTinyIndex(path, sampleEntries(3000), { names: smallNames });
@@ -247,13 +250,13 @@ describe('several threads', () => {
         setTimeout(() => controller.abort(stop), 25 * i);
         const ended = await verifyIndex(path, { workers: 3, signal: controller.signal }).catch((error) => error);
         if (ended !== stop) expect(ended).toMatchObject({ ok: true });
-        // The kernel lists a thread for a moment after it was waited for.
+        // The kernel still lists a thread for a moment after it was joined.
         await expect.poll(threads).toEqual(before);
       }
     });
   });
 
-  it('name what fails in them', async () => {
+  it('report their own failures', async () => {
     await withTempDirectory(async (folder) => {
       const path = join(folder, 'index.pgx');
       const bytes = good.slice();

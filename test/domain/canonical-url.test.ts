@@ -19,7 +19,7 @@ const all = (JSON.parse(gunzipSync(readFileSync(file)).toString()) as (string | 
   (item): item is UrlCase => typeof item !== 'string',
 );
 
-/** Cases without a base are read as they are; a case with one is read as the absolute URL that it stands for. */
+/** Cases without a base are used unchanged; a case with one is used as the absolute URL that it resolves to. */
 const isWeb = (item: UrlCase): boolean => item.protocol === 'http:' || item.protocol === 'https:';
 const absolute = all.filter((item) => item.base === null && isWeb(item));
 const resolved = all.filter((item) => item.base !== null && isWeb(item));
@@ -46,13 +46,16 @@ describe('agreement with the URL standard', () => {
     },
   );
 
-  it.each(failing.map((item) => [JSON.stringify(item.input), item.input] as const))('%s is no URL', (_name, input) => {
-    expect(parseUrl(input)).toBeUndefined();
-  });
+  it.each(failing.map((item) => [JSON.stringify(item.input), item.input] as const))(
+    '%s is not a URL',
+    (_name, input) => {
+      expect(parseUrl(input)).toBeUndefined();
+    },
+  );
 });
 
 describe('the fast path', () => {
-  it('gives what the full parser gives', () => {
+  it('gives the same as the full parser', () => {
     let plain = 0;
     let plainPaths = 0;
     const piece = fc.oneof(
@@ -125,7 +128,7 @@ describe('the fast path', () => {
   });
 });
 
-describe('how a URL was spelled', () => {
+describe('the spelling of a URL', () => {
   it.each([
     ['https://example.com/a/b?c=d#e', []],
     ['https://EXAMPLE.com:443/%41', []],

@@ -37,7 +37,7 @@ describe('keyFromHost', () => {
     ['-a.tumblr.com', '-a.tumblr.com'],
     ['r3---sn-abc.example.com', 'r3---sn-abc.example.com'],
     [`${label63}.com`, `${label63}.com`],
-  ])('%j is known as %s', (host, expected) => {
+  ])('%j has the key %s', (host, expected) => {
     expect(key(host)).toBe(expected);
   });
 
@@ -76,11 +76,11 @@ describe('keyFromHost', () => {
     ['a'.repeat(5000), 'label_too_long'],
     ['\u00ad', 'idn_invalid'],
     ['xn--\u{1F4A9}.com', 'idn_invalid'],
-  ])('%j is not one: %s', (host, problem) => {
+  ])('%j has no key: %s', (host, problem) => {
     expect(key(host)).toBe(`! ${problem}`);
   });
 
-  it('gives the same key for a key, whatever the host', () => {
+  it('gives a key itself as its key, for any host', () => {
     let keys = 0;
     const label = fc.oneof(
       fc.stringMatching(/^[a-z0-9_-]{1,12}$/),
@@ -101,7 +101,7 @@ describe('keyFromHost', () => {
     expect(keys).toBeGreaterThan(300);
   });
 
-  it('takes the fast path only where the slow one says the same', () => {
+  it('uses the fast path only if the slow one gives the same', () => {
     let plain = 0;
     fc.assert(
       fc.property(fc.stringMatching(/^[a-z0-9_.-]{1,30}$/), (host) => {

@@ -1,8 +1,8 @@
-/** Paths in the encodings from before UTF-8: their bytes are no hidden dot segments. What hides one stays seen. */
+/** Paths in encodings older than UTF-8: their bytes are not hidden dot segments. Real hidden ones are still detected. */
 import { describe, expect, it } from 'vitest';
 import { parseUrl, SPELLING } from '../../src/domain/canonical-url.ts';
 
-/** Every character of an encoding of one or two bytes, with its bytes; not those of which one is a backslash. */
+/** Returns every character of an encoding of one or two bytes, with its bytes, except those with a backslash as one byte. */
 function tableOf(encoding: string): Map<string, string> {
   const decoder = new TextDecoder(encoding, { fatal: true });
   const table = new Map<string, string>();
@@ -12,7 +12,7 @@ function tableOf(encoding: string): Map<string, string> {
       if ([...character].length !== 1 || table.has(character)) return;
       table.set(character, bytes.map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`).join(''));
     } catch {
-      // No character.
+      // Not a character.
     }
   };
   for (let byte = 0x80; byte < 0x100; byte++) add(byte);
@@ -68,7 +68,7 @@ const WORDS: Readonly<Record<string, readonly string[]>> = {
   'windows-874': ['พ.ศ.', 'ม.', 'ภ.', 'น.ส.', 'กทม.'],
 };
 
-describe('a path in an encoding from before UTF-8', () => {
+describe('a path in an encoding older than UTF-8', () => {
   it.each(Object.entries(WORDS))('hides no dot segment: %s', (encoding, words) => {
     const table = tableOf(encoding);
     const paths = words.flatMap((word) => {
@@ -78,11 +78,11 @@ describe('a path in an encoding from before UTF-8', () => {
     expect(paths.filter(isTraversal)).toEqual([]);
   });
 
-  it.each(['gbk', 'euc-jp', 'big5', 'euc-kr'])('hides none in any character of its own: %s', (encoding) => {
+  it.each(['gbk', 'euc-jp', 'big5', 'euc-kr'])('hides none in any of its characters: %s', (encoding) => {
     const table = tableOf(encoding);
     expect(table.size).toBeGreaterThan(5000);
     const hiding = [...table].filter(([, text]) => isTraversal(`/${text}`) || isTraversal(`/x/a${text}b/`));
-    // In GBK one rare character is what old servers take for a backslash.
+    // In GBK, old servers take one rare character for a backslash.
     expect(hiding.map(([character]) => character)).toEqual(encoding === 'gbk' ? ['翜'] : []);
   });
 
@@ -94,7 +94,7 @@ describe('a path in an encoding from before UTF-8', () => {
   );
 });
 
-describe('what looks like such a path', () => {
+describe('a path that only looks like one', () => {
   it.each([
     '/v1/..%c0%afadmin',
     '/v1/..%e0%80%afadmin',
@@ -111,9 +111,9 @@ describe('what looks like such a path', () => {
     '/x/.%ff./y',
     '/%C3%A9/..%c0%afx',
     '/%C3%A9%c0%af../x',
-    // Junk elsewhere in the path does not help.
+    // Junk elsewhere in the path makes no difference.
     '/%ff/..%c0%afx/%D6%CA%C1%BF',
-  ])('is seen: %s', (path) => {
+  ])('is detected: %s', (path) => {
     expect(isTraversal(path)).toBe(true);
   });
 });

@@ -4,7 +4,7 @@ import { isEncodedTwice, percentDecodeOnce } from '../../src/domain/percent-deco
 
 const percent = (...bytes: number[]): string => bytes.map((byte) => `%${byte.toString(16).padStart(2, '0')}`).join('');
 
-/** A code in UTF-8 of exactly so many bytes, as many as it needs or more. */
+/** Returns a code in UTF-8 with exactly this number of bytes, which may be more than necessary. */
 function inBytes(code: number, length: number): string {
   const bytes: number[] = [];
   let rest = code;
@@ -65,7 +65,7 @@ describe('decoding once', () => {
     expect(percentDecodeOnce(text)).toBe(expected);
   });
 
-  it('gives a character in as many bytes as it needs, or more, and as a UTF-16 escape', () => {
+  it('decodes a character in as many bytes as it needs, or more, and as a UTF-16 escape', () => {
     for (const code of [0x25, 0x2d, 0x2e, 0x2f, 0x39, 0x41, 0x5c, 0x5f, 0x6c]) {
       const character = String.fromCodePoint(code);
       for (let length = 2; length <= 6; length++)
@@ -79,14 +79,14 @@ describe('decoding once', () => {
         expect(percentDecodeOnce(inBytes(code, length))).toBe(String.fromCodePoint(code));
   });
 
-  it('leaves what is UTF-8 as the standard has it, beside other escapes', () => {
+  it('decodes valid UTF-8 as the standard does, next to other escapes', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 40 }), (text) => {
         const whole = text.toWellFormed();
         expect(percentDecodeOnce(encodeURIComponent(whole))).toBe(whole);
         expect(percentDecodeOnce(`${encodeURIComponent(whole)}%u0041`)).toBe(`${whole}A`);
         expect(percentDecodeOnce(`${encodeURIComponent(whole)}%ff`)).toBe(`${whole}\ufffd`);
-        // What the platform's own function for these escapes makes, lone halves aside.
+        // The same result as the platform's own function for these escapes, except for lone surrogates.
         expect(percentDecodeOnce(`%u0041${escape(whole.replace(/[\u0080-\u00ff]/g, ''))}`)).toBe(
           `A${whole.replace(/[\u0080-\u00ff]/g, '')}`,
         );
@@ -96,7 +96,7 @@ describe('decoding once', () => {
   });
 
   it('takes time in proportion to the length', () => {
-    // With the square of the length this would take an hour, and the test would time out.
+    // Quadratic time would take an hour, and the test would time out.
     for (const part of ['%c1%ac', '%c0%af', '%c1%ff', '%c1', '%fc%80', '%c1%aca', '%c3%a9']) {
       const text = part.repeat(400_000);
       expect(percentDecodeOnce(`${text}%ff`)).toMatch(/\ufffd$/);
@@ -104,7 +104,7 @@ describe('decoding once', () => {
     }
   });
 
-  it('sees an escape that is left', () => {
+  it('detects a remaining escape', () => {
     expect(['%25u006c', '%2541', '%%34%31', '%%75006c', '%c0%a541'].map((text) => isEncodedTwice(text))).toEqual(
       Array(5).fill(true),
     );

@@ -8,7 +8,7 @@ const cases = lines
   .map((line) => line.split(' '))
   .filter(([input]) => input !== 'null') as [string, string][];
 
-/** The list's tests speak of names as people write them; we ask about canonical ones. */
+/** The list's tests use names as people write them; we use canonical ones. */
 const canonical = (host: string): string => (host.startsWith('.') ? host : new URL(`https://${host}/`).hostname);
 
 describe('the public suffix list', () => {
@@ -20,7 +20,7 @@ describe('the public suffix list', () => {
     expect(registrableDomain(canonical(host)) ?? 'null').toBe(expected === 'null' ? 'null' : canonical(expected));
   });
 
-  it('has no registrable domain above a name of two labels', () => {
+  it('no name of two labels has a registrable domain above it', () => {
     const names = lines.flatMap((line) => line.split(/[\s/]+/)).filter((name) => /^[^.]+\.[^.]+$/.test(name));
     expect(names.length).toBeGreaterThan(20);
     for (const name of names) expect([name, undefined]).toContain(registrableDomain(name));

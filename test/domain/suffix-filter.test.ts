@@ -1,4 +1,4 @@
-/** The shortcuts around the Public Suffix List say only what the list itself says. */
+/** The shortcuts for the Public Suffix List never contradict the list. */
 import { createRequire } from 'node:module';
 import { getPublicSuffix } from 'tldts';
 import { describe, expect, it } from 'vitest';
@@ -14,7 +14,7 @@ interface SuffixTree {
   readonly exceptionsRoot: number;
 }
 
-/** Every name that the list's tree has, with `*` for any label. */
+/** Returns every name of the list's tree, with `*` for any label. */
 function namesOfTree(): string[] {
   const tree = createRequire(import.meta.url)('tldts/dist/cjs/src/data/trie.js') as SuffixTree;
   const labels: string[] = [];
@@ -38,7 +38,7 @@ function namesOfTree(): string[] {
 
 const suffixes = new SuffixBranches();
 
-/** What the shortcut says of a name, which stands anywhere in some bytes. */
+/** Returns the shortcut's result for a name within some bytes. */
 function endsAbove(name: string): boolean {
   const bytes = Buffer.from(`"https://${name}/path"`, 'latin1');
   const two = name.split('.').slice(-2).join('.');
@@ -53,19 +53,19 @@ function endsAbove(name: string): boolean {
 
 const lastTwo = (name: string): string => name.split('.').slice(-2).join('.');
 
-describe('the shortcut around the list', () => {
-  // Canonical hosts are ASCII; the tree has each name in both spellings.
+describe('the shortcut for the list', () => {
+  // Canonical hosts are ASCII. The tree contains each name in both spellings.
   const names = namesOfTree()
     .map((name) => name.replaceAll('*', 'any'))
     .filter((name) => /^[!-~]+$/.test(name));
 
-  it('knows the list', () => {
+  it('is tested with the whole list', () => {
     expect(names.length).toBeGreaterThan(8_000);
     expect(names).toContain('co.uk');
     expect(names).toContain('www.ck');
   });
 
-  it('never says that the last two labels are registrable where the list says otherwise', () => {
+  it('never reports the last two labels as registrable if the list says otherwise', () => {
     const wrong: string[] = [];
     for (const name of names) {
       for (const host of [name, `a.${name}`, `www.a.${name}`]) {
@@ -75,7 +75,7 @@ describe('the shortcut around the list', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('says so of names that no rule is about', () => {
+  it('reports them for names without a rule of their own', () => {
     for (const name of ['example.com', 'www.example.com', 'a.b.example.de', 'example.unlisted', 'ab.io']) {
       expect(endsAbove(name), name).toBe(true);
     }
@@ -84,7 +84,7 @@ describe('the shortcut around the list', () => {
     }
   });
 
-  it('never leaves out a public suffix', () => {
+  it('never excludes a public suffix', () => {
     const missed: string[] = [];
     for (const name of names) {
       for (const host of [name, `a.${name}`, `b.a.${name}`]) {
@@ -97,7 +97,7 @@ describe('the shortcut around the list', () => {
     expect(missed).toEqual([]);
   });
 
-  it('leaves out most other names', () => {
+  it('excludes most other names', () => {
     const others = Array.from({ length: 1_000 }, (_, at) => `site-${at}.example.${at % 2 === 0 ? 'com' : 'de'}`);
     expect(others.filter(mayBeSuffix).length).toBeLessThan(300);
     expect(mayBeSuffix('unlisted')).toBe(true);

@@ -57,7 +57,7 @@ describe('parseTarget', () => {
     ['https://[fe80::1%25eth0]/', 'unparsable'],
     ['https://xn--\u{1F4A9}.com/', 'idn_invalid'],
     ['https://xn--\u{1F4A9}.com:443/', 'idn_invalid'],
-    // Only the host can be an international one that is not valid.
+    // Only the host can be an invalid international name.
     ['https://exa mple.com/\u00e9', 'unparsable'],
     ['exa mple.com?q=xn--a', 'unparsable'],
     ['b\u00fccher.example:99999', 'unparsable'],
@@ -70,14 +70,14 @@ describe('parseTarget', () => {
     expect(read(value)).toBe(`! ${problem}`);
   });
 
-  it('counts dots of the host alone', () => {
+  it('counts the dots of the host alone', () => {
     const dots = '.'.repeat(300);
     for (const value of [`https://a${dots}@\u00e9.fr/`, `https://\u00e9.fr/${dots}`, `https://\u00e9.fr?${dots}`]) {
       expect(read(value)).toContain('xn--9ca.fr');
     }
   });
 
-  it.each([' ', '\t', '\r', '\n', '\f', ' \r\n\t\f '])('takes no notice of outer blanks: %j', (blank) => {
+  it.each([' ', '\t', '\r', '\n', '\f', ' \r\n\t\f '])('ignores outer blanks: %j', (blank) => {
     for (const value of ['example.com', 'example.com/login?a=b', 'https://www.example.com/a b', 'ftp://example.com/']) {
       for (const sent of [`${blank}${value}`, `${value}${blank}`, `${blank}${value}${blank}`]) {
         expect(parseTarget(sent)).toEqual(parseTarget(value));
@@ -88,16 +88,19 @@ describe('parseTarget', () => {
     expect(read(`${blank}${longest}x${blank}`)).toBe('! value_too_long');
   });
 
-  it.each(['\v', '\0', '\x1f', '\x7f', '\u00a0', '\ufeff', '\u2028'])('takes notice of any other: %j', (char) => {
-    expect(withoutOuterBlanks(`${char} x ${char}`)).toBe(`${char} x ${char}`);
-  });
+  it.each(['\v', '\0', '\x1f', '\x7f', '\u00a0', '\ufeff', '\u2028'])(
+    'does not ignore other characters: %j',
+    (char) => {
+      expect(withoutOuterBlanks(`${char} x ${char}`)).toBe(`${char} x ${char}`);
+    },
+  );
 
   it.each([
     '\x1f https://example.com/',
     'https://example.com/ \x1f',
     'https://exam\tple.com/',
     'https://example.com/a\nb',
-  ])('still tells the guard of control characters about %j', (value) => {
+  ])('still reports control characters to the guard rule: %j', (value) => {
     const target = parseTarget(value);
     expect('url' in target && target.url.spelling & SPELLING.control_character).toBe(SPELLING.control_character);
   });

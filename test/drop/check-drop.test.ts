@@ -22,7 +22,7 @@ const contentsOf = async (drop: string) => {
   return checkPartContents(drop, manifest);
 };
 
-test('intact parts pass, and what they unpack to is known', async () => {
+test('intact parts pass, and their unpacked size is reported', async () => {
   const parts = { 'a.ndjson': TEXT, 'b.ndjson.gz': gzipSync(TEXT), 'c.ndjson.zst': zstdCompressSync(TEXT) };
   const reports = await contentsOf(bench.drop('d', { parts }));
   expect(reports.map((one) => [one.name, one.unpackedSizeBytes])).toEqual(
@@ -45,7 +45,7 @@ test.each([
 test.each([
   ['a.ndjson.gz', gzipSync(TEXT)],
   ['a.ndjson.zst', zstdCompressSync(TEXT)],
-])('a part that was cut before it was listed is refused: %s', async (name, bytes) => {
+])('a part that was truncated before it was listed is refused: %s', async (name, bytes) => {
   const drop = bench.drop('d', { parts: { [name]: bytes.subarray(0, bytes.length - 5) } });
   expect(await codeOf(contentsOf(drop))).toBe('drop_part_truncated');
 });
@@ -58,7 +58,7 @@ test.each([
   expect(await codeOf(contentsOf(bench.drop('d', { parts: { [name]: bytes } })))).toBe('drop_too_large');
 });
 
-test('a manifest that is a folder, or larger than one can be, is refused before it is read', async () => {
+test('a manifest that is a folder, or larger than the maximum, is refused before it is read', async () => {
   const manifest = join(bench.drop('d'), 'manifest.json');
   truncateSync(manifest, 8 * 2 ** 20 + 1);
   expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_too_large');
@@ -68,13 +68,13 @@ test('a manifest that is a folder, or larger than one can be, is refused before 
   expect(await codeOf(contentsOf(join(bench.root, 'd')))).toBe('drop_file_kind');
 });
 
-test('a signature file that is larger than one can be is refused before it is read', async () => {
+test('a signature file that is larger than the maximum is refused before it is read', async () => {
   const drop = bench.drop('d');
   truncateSync(join(drop, 'manifest.json.sig'), LIMITS.signatureFileBytes.value + 1);
   expect(LIMITS.signatureFileBytes.beyond).toBe(`\`${await codeOf(contentsOf(drop))}\``);
 });
 
-test('a signature can be added beside the ones that are there', async () => {
+test('a signature can be added to existing ones', async () => {
   const drop = bench.drop('d');
   const other = createBench();
   const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
@@ -91,19 +91,19 @@ test('a signature can be added beside the ones that are there', async () => {
 test.each<[string, string, RegExp]>([
   ['of something else', 'junk\n', /its line 1 is not the base64 of 64 bytes/],
   ['of eight', `${Buffer.alloc(64).toString('base64')}\n`.repeat(8), /it has 9 lines, and at most 8 are read/],
-])('a signature is not added to a file %s', (_what, text, told) => {
+])('a signature is not added to a file %s', (_what, text, expected) => {
   const drop = bench.drop('d');
   const { manifestBytes } = checkDrop({ drop, trustedKeys: bench.trusted });
   const file = join(drop, 'manifest.json.sig');
   writeFileSync(file, text);
-  const refusal = { code: 'drop_signature_file', message: expect.stringMatching(told) };
+  const refusal = { code: 'drop_signature_file', message: expect.stringMatching(expected) };
   expect(() => writeSignature(drop, manifestBytes, bench.vendor, true)).toThrow(expect.objectContaining(refusal));
   expect(readFileSync(file, 'utf8')).toBe(text);
   writeSignature(drop, manifestBytes, bench.vendor, false);
   expect(checkDrop({ drop, trustedKeys: bench.trusted })).toMatchObject({ signedBy: 'vendor' });
 });
 
-test('a public key that is given to sign with is called one', () => {
+test('a public key given for signing is reported as one', () => {
   const pem = bench.trusted[0]!.key.export({ type: 'spki', format: 'pem' }).toString();
   expect(() => readSigningKey('vendor.pem', pem)).toThrow(/vendor\.pem: it is a public key; expected the private one/);
 });
@@ -111,7 +111,7 @@ test('a public key that is given to sign with is called one', () => {
 test.each([
   [1, '1 line,'],
   [3, '3 lines,'],
-])('a part with another number of lines than the manifest says is refused: 2 instead of %i', async (records, said) => {
+])('a part with another number of lines than in the manifest is refused: 2 instead of %i', async (records, said) => {
   const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
   const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
   manifest.files[0].records = records;
@@ -121,7 +121,7 @@ test.each([
   });
 });
 
-test('a pipe or a link in the place of a part that was checked is refused, not waited for', async () => {
+test('a pipe or a link that replaces a checked part is refused without waiting', async () => {
   const drop = bench.drop('d', { parts: { 'a.ndjson': TEXT } });
   const { manifest } = await checkDrop({ drop, trustedKeys: bench.trusted });
   rmSync(join(drop, 'a.ndjson'));
@@ -134,7 +134,7 @@ test('a pipe or a link in the place of a part that was checked is refused, not w
 });
 
 test.each(['2016-12-31T23:59:60Z', '2026-11-21T00:00:00+05', '2026-11-21T00:00:00+0530'])(
-  'a time of creation that nobody can reckon with is refused: %s',
+  'an ambiguous creation time is refused: %s',
   (created) => {
     const drop = bench.drop('d');
     const manifest = JSON.parse(readFileSync(join(drop, 'manifest.json'), 'utf8'));
@@ -150,12 +150,12 @@ const spoiled = (spoil: (text: string) => Uint8Array) => {
   return checkDrop({ drop: bench.resign(drop, spoil(text)), trustedKeys: bench.trusted });
 };
 
-test.each(HOSTILE_JSON)('a manifest that the vendor has signed is refused all the same with $name', (hostile) => {
+test.each(HOSTILE_JSON)('a manifest signed by the vendor is also refused with $name', (hostile) => {
   const refusal = { code: 'manifest_invalid', message: expect.stringMatching(hostile.expected) };
   expect(() => spoiled(hostile.spoil)).toThrow(expect.objectContaining(refusal));
 });
 
-test('a name that is twice in one part of a manifest is refused, with its place', () => {
+test('a name that is repeated in one part of a manifest is refused, with its place', () => {
   const twice = (text: string) => Buffer.from(text.replace('"bytes":', '"bytes":1,\n"bytes":'));
   expect(() => spoiled(twice)).toThrow('files[0].bytes is set more than once (line 2)');
 });

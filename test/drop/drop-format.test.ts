@@ -7,7 +7,7 @@ import { FACT_REASONS, LINE_REASONS, PAGE_REASONS, REPAIRS } from '../../src/rec
 
 const page = readFileSync(new URL('../../docs/drop-format.md', import.meta.url), 'utf8');
 
-/** The names in the first column of the tables under a heading or sentence. */
+/** Returns the names in the first column of the tables between two texts. */
 function namesAfter(start: string, end: string): string[] {
   const from = page.indexOf(start);
   expect(from).toBeGreaterThan(-1);
@@ -21,7 +21,7 @@ describe('docs/drop-format.md', () => {
     ['rejected pages', 'Level `page`', 'Level `fact`', PAGE_REASONS],
     ['rejected facts', 'Level `fact`', '## Repairs', FACT_REASONS],
     ['repairs', '## Repairs', '## What stops a build', REPAIRS],
-  ] as const)('lists exactly the %s that the builder knows, in its order', (_, start, end, names) => {
+  ] as const)('lists exactly the %s of the builder, in its order', (_, start, end, names) => {
     expect(namesAfter(start, end)).toEqual(names);
   });
 
@@ -32,7 +32,7 @@ describe('docs/drop-format.md', () => {
     expect(names.filter((name) => !(name in ERRORS))).toEqual([]);
   });
 
-  it('has an example manifest and an example entry that are valid', () => {
+  it('has a valid example manifest and a valid example entry', () => {
     const [manifest, entry] = [...page.matchAll(/```json\n([\s\S]*?)```/g)].map((match) => match[1]!);
     expect(parseManifest(Buffer.from(manifest!.replace('…', '0'.repeat(64)))).dataset).toBe('example');
     const parsed = parseEntry(Buffer.from(entry!.trim()));

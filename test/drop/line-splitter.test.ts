@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { type LineSink, LineSplitter } from '../../src/drop/line-splitter.ts';
 import { LINE_MAX_BYTES } from '../../src/record/entry.ts';
 
-/** Writes down what it is given. */
+/** Records its input. */
 class Notebook implements LineSink {
   readonly notes: string[] = [];
 
@@ -43,20 +43,20 @@ describe('the line splitter', () => {
     expect(split([Buffer.from(text, 'latin1')])).toEqual(notes);
   });
 
-  it('keeps the longest line and not a longer one', () => {
+  it('keeps a line of maximum length, but not a longer one', () => {
     const longest = 'x'.repeat(LINE_MAX_BYTES);
     const notes = split([Buffer.from(`${longest}\n${longest}x\n${longest}\r\nend\n`)]);
     expect(notes).toEqual([`1: ${longest}`, '2: too long', 'crlf', `3: ${longest}`, '4: end']);
   });
 
-  it('keeps the longest line behind a byte order mark and not a longer one', () => {
+  it('keeps a line of maximum length after a byte order mark, but not a longer one', () => {
     const longest = 'x'.repeat(LINE_MAX_BYTES);
     const first = (text: string): string[] => split([Buffer.from(`\xef\xbb\xbf${text}\r\nend\n`, 'latin1')]);
     expect(first(longest)).toEqual(['bom_stripped', 'crlf', `1: ${longest}`, '2: end']);
     expect(first(`${longest}x`)).toEqual(['1: too long', '2: end']);
   });
 
-  it('does not care where chunks end', () => {
+  it('does not depend on the boundaries of chunks', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '\n',

@@ -1,4 +1,4 @@
-/** The manifest that a vendor's folder of parts gets. */
+/** The manifest for a vendor's folder of parts. */
 import { randomBytes } from 'node:crypto';
 import {
   existsSync,
@@ -23,7 +23,7 @@ import { withTempDirectory } from '../support/tiny-index.ts';
 const FACTS = { dataset: 'example', revision: 1, created: '2026-05-01T00:00:00Z', pageTypes: 'partial' } as const;
 
 describe('a manifest', () => {
-  it('counts lines as the builder does', () =>
+  it('counts lines like the builder', () =>
     withTempDirectory(async (folder) => {
       const drop = join(folder, 'drop');
       const text = '\ufeff{"domain":"a.example"}\r\n\r\n\n{"domain":"b.example"}\n\n{"domain":"c.example"}';
@@ -32,7 +32,7 @@ describe('a manifest', () => {
       expect((await buildIndex({ drop, out: join(folder, 'index.pgx'), generation: 1, workers: 0 })).lines).toBe(3);
     }));
 
-  it('is not written where the schema refuses it, or a part cannot be read', () =>
+  it('is not written if the schema refuses it, or a part cannot be read', () =>
     withTempDirectory(async (folder) => {
       const drop = join(folder, 'drop');
       mkdirSync(drop);
@@ -64,8 +64,8 @@ describe('a manifest', () => {
     }));
 });
 
-describe('a manifest that no reader would take', () => {
-  it('is refused before a part is read, where that is known', () =>
+describe('a manifest that no reader would accept', () => {
+  it('is refused before a part is read, if possible', () =>
     withTempDirectory(async (folder) => {
       writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
       const read: string[] = [];
@@ -82,7 +82,7 @@ describe('a manifest that no reader would take', () => {
       expect(read).toEqual([]);
     }));
 
-  it('is not made of a part that unpacks to more than its records may take', () =>
+  it('is not created for a part that unpacks to more than its records may take', () =>
     withTempDirectory(async (folder) => {
       const line = (i: number): string => `{"domain":"t${i}.example","x":"${randomBytes(20_000).toString('hex')}"}\n`;
       const text = Array.from({ length: 10 }, (_, i) => line(i)).join('');
@@ -101,7 +101,7 @@ describe('a manifest that no reader would take', () => {
 describe('pagegate drop manifest', () => {
   const manifest = (...words: string[]): ReturnType<typeof pagegate> => pagegate(['drop', 'manifest', ...words]);
 
-  it('makes one that verify and build take, and says when a signature is of another one', () =>
+  it('creates one that verify and build accept, and reports a signature of another one', () =>
     withTempDirectory(async (folder) => {
       const at = (name: string): string => join(folder, name);
       writeFileSync(at('a.ndjson'), '{"domain":"a.example"}\n');
@@ -122,12 +122,12 @@ describe('pagegate drop manifest', () => {
       expect(readManifest(folder).manifest.revision).toBe(2);
     }));
 
-  it('refuses what it cannot use in one line, and leaves the manifest that is there', () =>
+  it('refuses invalid input with one line, and keeps the existing manifest', () =>
     withTempDirectory((folder) => {
       writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
       expect(manifest(folder, '--dataset', 'example').status).toBe(0);
       const before = readFileSync(join(folder, 'manifest.json'), 'utf8');
-      for (const [words, status, told] of [
+      for (const [words, status, message] of [
         [[folder], 2, /required option '--dataset/],
         [[folder, '--dataset', 'd', '--page-types', 'all'], 2, /'all' is invalid/],
         [[folder, '--dataset', 'd', '--revision', '0'], 2, /whole number from 1/],
@@ -138,13 +138,13 @@ describe('pagegate drop manifest', () => {
       ] as const) {
         const { status: found, stderr } = manifest(...words);
         expect([words, found]).toEqual([words, status]);
-        expect(stderr).toMatch(told);
+        expect(stderr).toMatch(message);
         expect(stderr).not.toMatch(/\n\s+at /);
       }
       expect(readFileSync(join(folder, 'manifest.json'), 'utf8')).toBe(before);
     }));
 
-  it('says that its place cannot be written', () =>
+  it('reports that its destination cannot be written', () =>
     withTempDirectory((folder) => {
       writeFileSync(join(folder, 'a.ndjson'), '{"domain":"a.example"}\n');
       mkdirSync(join(folder, 'manifest.json'));

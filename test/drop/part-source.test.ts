@@ -20,7 +20,7 @@ it.each([
       [8 << 20, 5],
     ],
   ],
-])('of a part of %i bytes that is read once, the system need keep nothing', (size, dropped) => {
+])('a part of %i bytes that is read once is dropped from the page cache', (size, dropped) => {
   withTempDirectory((directory) => {
     const path = join(directory, 'a.ndjson');
     writeFileSync(path, Buffer.alloc(size));
@@ -35,13 +35,13 @@ it.each([
   });
 });
 
-it('a part that is closed twice closes nothing that was opened in between, and has no more bytes', () => {
+it('closing a part twice does not close a file that was opened in between, and the part has no more bytes', () => {
   withTempDirectory((directory) => {
     const path = join(directory, 'a.ndjson');
     writeFileSync(path, '{}\n');
     const source = new PartSource(path);
     source.close();
-    // The system gives the lowest number that is free: that of the part.
+    // The system gives the lowest free descriptor: that of the part.
     const other = openSync(path, 'r');
     source.close();
     expect(source.next()).toBeUndefined();

@@ -4,7 +4,7 @@ import { parseTrustedKey, signManifest, verifySignature } from '../../src/drop/s
 
 const MANIFEST = Buffer.from('{"format":"pagegate-drop/1"}');
 
-// Key and signature of RFC 8032, section 7.1, test 2 (message: the one byte 0x72).
+// Key and signature of RFC 8032, section 7.1, test 2 (message: the single byte 0x72).
 const RFC_PUBLIC = '3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c';
 const RFC_SIGNATURE =
   '92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00';
@@ -17,7 +17,7 @@ test('agrees with the test vector of RFC 8032', () => {
   expect(() => verifySignature(Buffer.from([0x73]), file, [{ name: 'rfc', key }])).toThrow(/No trusted key/);
 });
 
-test('any of several signatures by any of several keys is enough, and the key is named', () => {
+test('one valid signature by any trusted key is enough, and that key is named', () => {
   const [old, next] = [generateKeyPairSync('ed25519'), generateKeyPairSync('ed25519')];
   const file = signManifest(MANIFEST, old.privateKey) + signManifest(MANIFEST, next.privateKey);
   expect(verifySignature(MANIFEST, file, [{ name: 'next', key: next.publicKey }])).toBe('next');
@@ -40,7 +40,7 @@ test.each([
   ['text', 'hello\n'],
   ['63 bytes', `${Buffer.alloc(63).toString('base64')}\n`],
   ['nine lines', `${Buffer.alloc(64).toString('base64')}\n`.repeat(9)],
-])('what is not a signature file is refused: %s', (_name, file) => {
+])('an invalid signature file is refused: %s', (_name, file) => {
   const { publicKey } = generateKeyPairSync('ed25519');
   expect(() => verifySignature(MANIFEST, file, [{ name: 'k', key: publicKey }])).toThrow(/signature file/);
 });

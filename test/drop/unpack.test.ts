@@ -1,4 +1,4 @@
-/** Packed parts as other programs write them: several members, several frames, something behind the end. */
+/** Compressed parts as other programs write them: several members, several frames, bytes after the end. */
 import { createHash, hash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +25,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 const lines = (tag: string, count: number): string =>
   Array.from({ length: count }, (_, i) => `{"domain":"${tag}${i}.example"}\n`).join('');
-/** Text that hardly packs: its frames are longer than what is read at once. */
+/** Text that hardly compresses: its frames are longer than one read. */
 const dense = (tag: string, count: number): string =>
   Array.from({ length: count }, (_, i) => {
     const hex = createHash('sha512').update(`${tag}${i}`).digest('base64url').toLowerCase();
@@ -56,7 +56,7 @@ async function unpack(name: string, bytes: Buffer, size: number): Promise<string
   return text;
 }
 
-/** A drop of one part and a manifest by hand. */
+/** Writes a drop of one part with a hand-made manifest. */
 function write(name: string, bytes: Buffer, records: number): void {
   writeFileSync(join(drop, name), bytes);
   const sha256 = hash('sha256', bytes);
@@ -80,7 +80,7 @@ const WHOLE: readonly (readonly [string, string, Buffer, number])[] = [
   ],
   ['a skippable frame first', 'a.zst', Buffer.concat([skippable(100), zstd(lines('a', 5))]), 5],
   [
-    'skippable frames between and behind',
+    'skippable frames between and after',
     'a.zst',
     Buffer.concat([zstd(lines('a', 5)), skippable(0, 15), skippable(300_000), zstd(lines('b', 2)), skippable(1, 7)]),
     7,
@@ -102,32 +102,32 @@ const WHOLE: readonly (readonly [string, string, Buffer, number])[] = [
 const JUNK = Buffer.from('junk');
 const good = zstd(lines('a', 5));
 const BROKEN: readonly (readonly [string, string, Buffer])[] = [
-  ['four bytes behind a frame', 'a.zst', Buffer.concat([good, JUNK])],
-  ['three bytes behind a frame', 'a.zst', Buffer.concat([good, JUNK.subarray(1)])],
-  ['zeros behind a frame', 'a.zst', Buffer.concat([good, Buffer.alloc(100)])],
-  ['3 MB behind a frame', 'a.zst', Buffer.concat([good, Buffer.alloc(3 << 20, 'junk')])],
+  ['four bytes after a frame', 'a.zst', Buffer.concat([good, JUNK])],
+  ['three bytes after a frame', 'a.zst', Buffer.concat([good, JUNK.subarray(1)])],
+  ['zeros after a frame', 'a.zst', Buffer.concat([good, Buffer.alloc(100)])],
+  ['3 MB after a frame', 'a.zst', Buffer.concat([good, Buffer.alloc(3 << 20, 'junk')])],
   ['a frame cut off in its header', 'a.zst', Buffer.concat([good, good.subarray(0, 6)])],
   ['a frame cut off in a block', 'a.zst', Buffer.concat([good, good.subarray(0, -3)])],
   ['a frame cut off in its checksum', 'a.zst', checked(lines('a', 5)).subarray(0, -1)],
   ['a skippable frame cut off', 'a.zst', Buffer.concat([good, skippable(10).subarray(0, -1)])],
   ['a frame with a wrong checksum', 'a.zst', Buffer.concat([checked(lines('a', 5)).subarray(0, -4), JUNK])],
-  ['a frame from another program behind a good one', 'a.zst', Buffer.concat([good, member('x')])],
+  ['a frame from another program after a good one', 'a.zst', Buffer.concat([good, member('x')])],
   ['a damaged second frame', 'a.zst', Buffer.concat([good, zstd(dense('b', 9000)).fill(0, 100_000, 200_000)])],
   ['an empty file', 'a.zst', Buffer.alloc(0)],
   ['an empty file', 'a.gz', Buffer.alloc(0)],
-  ['junk behind a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), JUNK])],
-  ['3 MB behind a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), Buffer.alloc(3 << 20, 'junk')])],
-  ['junk behind zeros behind a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), Buffer.alloc(10), JUNK])],
+  ['junk after a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), JUNK])],
+  ['3 MB after a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), Buffer.alloc(3 << 20, 'junk')])],
+  ['junk after zeros after a gzip', 'a.gz', Buffer.concat([member(lines('a', 5)), Buffer.alloc(10), JUNK])],
   [
-    'a member far behind zeros behind a gzip',
+    'a member after many zeros after a gzip',
     'a.gz',
     Buffer.concat([member(lines('a', 5)), Buffer.alloc(1 << 20), member(lines('b', 5))]),
   ],
   ['a gzip member cut off', 'a.gz', Buffer.concat([member(lines('a', 5)), member(lines('b', 5)).subarray(0, -9)])],
 ];
 
-describe('a packed part', () => {
-  it.each(WHOLE)('of %s is read whole (%s)', async (_, name, bytes, records) => {
+describe('a compressed part', () => {
+  it.each(WHOLE)('of %s is read completely (%s)', async (_, name, bytes, records) => {
     write(name, bytes, records);
     expect(await describePart(drop, name)).toMatchObject({ bytes: bytes.length, records });
     expect((await build()).lines).toBe(records);
@@ -139,14 +139,14 @@ describe('a packed part', () => {
     await expect(build()).rejects.toMatchObject({ code: 'drop_part_truncated' });
   });
 
-  it('is read so in a thread, too', async () => {
+  it('is read like that in a thread, too', async () => {
     write('a.zst', Buffer.concat([good, zstd(lines('b', 7))]), 12);
     expect((await build({ workers: 1 })).lines).toBe(12);
     write('a.zst', Buffer.concat([good, Buffer.alloc(3 << 20, 'junk')]), 5);
     await expect(build({ workers: 1 })).rejects.toMatchObject({ code: 'drop_part_truncated' });
   });
 
-  it('gives the same text however its bytes are cut', async () => {
+  it('gives the same text however its bytes are split', async () => {
     const parts = [skippable(3), checked('one\n'), zstd(''), unsized('two\n'), skippable(0), zstd('three\n')];
     const frames = Buffer.concat(parts);
     for (const size of [1, 2, 3, 4, 5, 7, 11, 17, 1000]) {
@@ -156,7 +156,7 @@ describe('a packed part', () => {
     }
   });
 
-  it('of as many frames as lines is read, of more it is refused', async () => {
+  it('is read with as many frames as lines, and refused with more', async () => {
     const frames = Array.from({ length: 5000 }, (_, i) => zstd(lines(`t${i}x`, 1)));
     writeFileSync(join(drop, 'a.ndjson.zst'), Buffer.concat(frames));
     const [part] = (await makeManifest(drop, FACTS)).files;
@@ -171,7 +171,7 @@ describe('a packed part', () => {
     });
   });
 
-  it('of frames that unpack to nothing is read, however many there are', async () => {
+  it('is read with any number of frames that unpack to nothing', async () => {
     const nothing = Array.from({ length: 100_000 }, (_, i) => (i % 2 === 0 ? zstd('') : skippable(0)));
     write('a.zst', Buffer.concat([...nothing, good]), 5);
     expect((await build()).lines).toBe(5);
@@ -190,7 +190,7 @@ describe('a packed part', () => {
       /a window of 1024 MiB/,
     ],
     ['a dictionary', Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0x01, 0x58, 7, 0x01, 0, 0]), /needs a dictionary/],
-  ])('with %s is for the vendor to pack again', async (_, frame, why) => {
+  ])('with %s must be compressed again by the vendor', async (_, frame, why) => {
     write('a.zst', Buffer.concat([good, frame, Buffer.alloc(30)]), 5);
     await expect(build()).rejects.toMatchObject({
       code: 'drop_part_unsupported',
@@ -198,14 +198,14 @@ describe('a packed part', () => {
     });
   });
 
-  it('with the largest window is read', async () => {
+  it('is read with the largest window', async () => {
     const packed = zstd(lines('a', 5), { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 });
     const widest = Buffer.concat([packed.subarray(0, 5), Buffer.from([0x88]), packed.subarray(6)]);
     write('a.zst', widest, 5);
     expect((await build()).lines).toBe(5);
   });
 
-  it('of some bytes that unpack to gigabytes is refused, whatever number of records is promised', async () => {
+  it('of a few bytes that unpack to gigabytes is refused, whatever number of records it claims', async () => {
     const bomb = zstd(' '.repeat(64 << 20));
     expect(bomb.length * 4096).toBeLessThan(64 << 20);
     write('a.zst', bomb, bomb.length * 2048);
@@ -214,7 +214,7 @@ describe('a packed part', () => {
 });
 
 describe('a plain part', () => {
-  it('may be of the longest lines that are read', async () => {
+  it('may have lines of the maximum length', async () => {
     const long = Array.from({ length: 6 }, (_, i) => `{"domain":"t${i}.example","x":"`);
     writeFileSync(join(drop, 'a.ndjson'), long.map((start) => `${start.padEnd(65_534, 'x')}"}\n`).join(''));
     await makeManifest(drop, FACTS);
@@ -233,7 +233,7 @@ describe('a plain part', () => {
 });
 
 describe('the frames of a zstd file', () => {
-  it('end where the frames put together end, however they are cut', () => {
+  it('end where the frames were joined, however the bytes are split', () => {
     const frame = fc.oneof(
       fc
         .tuple(fc.string({ maxLength: 300 }), fc.constantFrom(zstd, checked, unsized))
@@ -265,7 +265,7 @@ describe('the frames of a zstd file', () => {
   });
 
   const MAGIC = [0x28, 0xb5, 0x2f, 0xfd];
-  /** A block as it stands in a frame: raw (0), one byte repeated (1), or compressed (2). */
+  /** A block of a frame: raw (0), one byte repeated (1), or compressed (2). */
   const block = (kind: number, size: number, isLast: boolean): number[] => {
     const header = (size << 3) | (kind << 1) | (isLast ? 1 : 0);
     const body: number[] = new Array(kind === 1 ? 1 : size).fill(0xb5);
@@ -277,7 +277,7 @@ describe('the frames of a zstd file', () => {
     return frames.isBetweenFrames ? end : undefined;
   };
 
-  it('end behind every header, block and checksum that the format has', () => {
+  it('end after every kind of header, block and checksum in the format', () => {
     const blocks = [...block(0, 5, false), ...block(1, 70_000, false), ...block(2, 300, false), ...block(0, 0, true)];
     for (const [sizeFlag, sizeBytes] of [0, 2, 4, 8].entries())
       for (const [idFlag, idBytes] of [0, 1, 2, 4].entries())
@@ -303,7 +303,7 @@ describe('the frames of a zstd file', () => {
           }
   });
 
-  it('are given to the decompressor byte by byte as they are, but for those that unpack to nothing', () => {
+  it('are passed to the decompressor unchanged, except those that unpack to nothing', () => {
     const frame = fc.oneof(
       fc
         .tuple(fc.string({ maxLength: 300 }), fc.constantFrom(zstd, checked, unsized))
@@ -330,19 +330,19 @@ describe('the frames of a zstd file', () => {
     );
   });
 
-  it('that are empty are so to the last byte', () => {
+  it('that are empty are skipped to the last byte', () => {
     const empty = checked('');
     expect(() => new ZstdFrames().advance(empty, 0)).not.toThrow();
     empty[empty.length - 1]! ^= 1;
     expect(() => new ZstdFrames().advance(empty, 0)).toThrow(/the checksum of an empty zstd frame is wrong/);
-    // What says that it has content and has none is for the decompressor to judge.
+    // A frame that claims content but has none is left to the decompressor.
     const liar = Buffer.from([...MAGIC, 0x20, 7, ...block(0, 0, true)]);
     const frames = new ZstdFrames();
     frames.advance(liar, 0);
     expect(frames).toMatchObject({ count: 1, pieces: [liar] });
   });
 
-  it('do not end before a skippable frame of 4 GB does', () => {
+  it('do not end before the end of a skippable frame of 4 GB', () => {
     const frames = new ZstdFrames();
     const size = 0xffff_fff0;
     const header = Buffer.alloc(8);
@@ -358,7 +358,7 @@ describe('the frames of a zstd file', () => {
     expect(frames.isBetweenFrames).toBe(true);
   });
 
-  it('do not begin where the first bytes are no frame’s, or a block is of no known kind', () => {
+  it('are not recognized if the first bytes are not those of a frame, or a block has an unknown kind', () => {
     for (const magic of [0x184d_2a4f, 0x184d_2a60, 0xfd2f_b527, 0xfd2f_b529, 0, 0xffff_ffff]) {
       const bytes = Buffer.alloc(16);
       bytes.writeUInt32LE(magic, 0);

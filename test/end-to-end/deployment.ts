@@ -1,6 +1,6 @@
 /**
- * A whole installation in a temporary directory, put together by the commands that an operator types: vendor key, signed drop,
- * license, refresh, serve. Accounts are kept by the same code as the account commands, without a process for each.
+ * A whole installation in a temporary directory, set up with the commands that an operator types: vendor key, signed drop, license, refresh, serve.
+ * Accounts are managed by the code of the account commands, without a process for each.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -20,28 +20,28 @@ const STOP_DEADLINE_MS = 60_000;
 export interface Deployment {
   readonly port: number;
   readonly stateDir: string;
-  /** Keys of accounts on the Pro and the Business plan; and a well-formed key that matches no account. */
+  /** API keys of accounts on the Pro and the Business plan, and a well-formed key that matches no account. */
   readonly keys: { readonly pro: string; readonly business: string; readonly stranger: string };
-  /** Makes an account without a plan and gives its key. */
+  /** Creates an account without a plan and returns its key. */
   createAccount(name: string): Promise<string>;
-  /** Records a paid plan; `limit` for the custom plan; `at` is when it was paid, in milliseconds since 1970. */
+  /** Records a paid plan. `limit` is for the custom plan; `at` is the time of payment, in milliseconds since 1970. */
   subscribe(name: string, plan: string, limit?: number, at?: number): Promise<void>;
   suspend(name: string): Promise<void>;
   resume(name: string): Promise<void>;
   close(name: string): Promise<void>;
-  /** A new key; the old ones stay valid for the overlap. */
+  /** Issues a new key. The old ones stay valid for the overlap. */
   rotateKey(name: string, overlapSeconds: number): Promise<string>;
   revokeFirstKey(name: string): Promise<void>;
-  /** Runs a command of the program on this installation; throws where it fails. */
+  /** Runs a command of the program on this installation. Throws if it fails. */
   pagegate(...args: string[]): string;
-  /** Puts a new drop in the place of the one before. */
+  /** Replaces the drop by a new one. */
   deliver(revision: number, created: Date): void;
-  /** Builds and activates the drop; throws where it is refused. */
+  /** Builds and activates the drop. Throws if it is refused. */
   refresh(): void;
   removeLicense(): void;
-  /** The end of what the server printed. */
+  /** Returns the end of the server's output. */
   log(): string;
-  /** Stops the server and starts it again; `port` is another one then. */
+  /** Stops the server and starts it again, on another `port`. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -81,19 +81,19 @@ function writeDrop(folder: string, revision: number, created: Date): void {
 
 export interface DeployOptions {
   readonly withIndex?: boolean;
-  /** Worker processes; 1 unless told. */
+  /** Number of worker processes. Default: 1. */
   readonly workers?: number;
   /** Further settings, by section. */
   readonly config?: Readonly<Record<string, object>>;
-  /** The day up to which the license lets new data in; tomorrow unless told. */
+  /** The last day on which the license allows new data. Default: tomorrow. */
   readonly licensedUntil?: Date;
-  /** When the drop was made; now unless told. */
+  /** Creation time of the drop. Default: now. */
   readonly dropCreated?: Date;
   /** Serves TLS with a certificate for `localhost`. */
   readonly withTls?: boolean;
 }
 
-/** Installs and starts a server. Without an index it starts all the same, and answers 503 until `refresh` is called. */
+/** Installs and starts a server. Without an index it also starts, and answers 503 until `refresh` is called. */
 export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-contract-'));
   const stateDir = join(folder, 'state');
@@ -142,7 +142,7 @@ export async function deploy(options: DeployOptions = {}): Promise<Deployment> {
   }
 }
 
-/** What the vendor does for each delivery. */
+/** Does the vendor's work for each delivery. */
 function deliverDrop(folder: string, revision: number, created: Date): void {
   const drop = join(folder, 'drop');
   rmSync(drop, { recursive: true, force: true });
@@ -150,7 +150,7 @@ function deliverDrop(folder: string, revision: number, created: Date): void {
   run(['drop', 'sign', 'drop', '--key', 'vendor.private.pem'], folder);
 }
 
-/** What the vendor and the installer do. */
+/** Does the work of the vendor and of the installer. */
 function prepare(folder: string, options: DeployOptions): void {
   const { workers = 1, config = {}, withTls = false, licensedUntil = new Date(Date.now() + 86_400_000) } = options;
   run(['license', 'keygen', '--out', 'vendor'], folder);

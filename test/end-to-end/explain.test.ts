@@ -1,4 +1,4 @@
-/** What `pagegate explain` and the console's page for trying a URL say, beside what the server answers: every field that they share. */
+/** Compares `pagegate explain` and the console's page for trying a URL with the server's response, in every field that they share. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,12 +12,12 @@ import { SEED } from '../support/seed.ts';
 import { startTestServer, type TestServer } from '../support/server.ts';
 
 const GENERATED = 2_500;
-/** Of them so many are asked of the command, too, which reads the policy anew each time. */
+/** Number of questions that are also put to the command, which reads the policy anew each time. */
 const EXPLAINED = 8;
-/** Questions under way at once. */
+/** Number of concurrent requests. */
 const LANES = 32;
 
-/** Of 10 kB: longer than a value may be, in units, in bytes alone, or only before the blanks around it are cut off. */
+/** Of 10 kB: values that are too long in UTF-16 units, only in bytes, or only before surrounding blanks are removed. */
 const LONG = ['a'.repeat(10_000), '€'.repeat(3_000), ' '.repeat(10_000)];
 const SURE: readonly Question[] = [
   { url: 'https://site-5.example.com/a/contacts', method: 'POST' },
@@ -45,8 +45,8 @@ const MODES = [
 describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
   let folder: string;
   let server: TestServer;
-  let asked: readonly Question[];
-  let answered: readonly Record<string, unknown>[];
+  let cases: readonly Question[];
+  let answers: readonly Record<string, unknown>[];
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'pagegate-explain-'));
     const file = join(folder, 'licensee.json');
@@ -57,52 +57,52 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
       config: { index, policy: { ...policy, file } },
     });
     const labelled = labelledUrls().filter((_, at) => at % 60 === 0);
-    asked = [...SURE, ...labelled.map((url) => ({ url, method: 'GET' })), ...questions(SEED, GENERATED)].filter(
-      // What no request can carry.
+    cases = [...SURE, ...labelled.map((url) => ({ url, method: 'GET' })), ...questions(SEED, GENERATED)].filter(
+      // A request cannot carry text that is not well-formed.
       ({ url }) => url.isWellFormed(),
     );
-    answered = await inLanes(asked, (question) => answerOf(server, question));
+    answers = await inLanes(cases, (question) => answerOf(server, question));
   });
   afterAll(async () => {
     await server.stop();
     rmSync(folder, { recursive: true });
   });
 
-  test('is asked about what reaches every layer, and records of domains above', () => {
+  test('covers every layer, and records of parent domains', () => {
     const layers = new Set(
-      answered.map(({ verdict, matched }) => `${verdict} ${(matched as Said)?.['layer' as never]}`),
+      answers.map(({ verdict, matched }) => `${verdict} ${(matched as Said)?.['layer' as never]}`),
     );
     expect([...layers].sort()).toEqual(
       expect.arrayContaining(['deny page_type_db', 'allow rules', 'allow page_type_db']),
     );
-    const above = asked.filter(({ url }, at) => {
+    const above = cases.filter(({ url }, at) => {
       const target = parseTarget(url);
-      return !('problem' in target) && answered[at]!['found'] === true && answered[at]!['domain'] !== target.key;
+      return !('problem' in target) && answers[at]!['found'] === true && answers[at]!['domain'] !== target.key;
     });
     expect(above.length > 50).toBe(index.subdomains === 'parent');
   });
 
-  test('the console says what the server answers', () => {
+  test("the console gives the server's answer", () => {
     const judge = new Judge(server.config);
-    const differences = asked.flatMap(({ url, method }, at) => {
-      const said = JSON.stringify(triedAs(() => judge.judge(url, method)));
-      const expected = JSON.stringify(answered[at]);
-      return said === expected ? [] : [`${method} ${JSON.stringify(url).slice(0, 200)}: ${expected}, here ${said}`];
+    const differences = cases.flatMap(({ url, method }, at) => {
+      const actual = JSON.stringify(triedAs(() => judge.judge(url, method)));
+      const expected = JSON.stringify(answers[at]);
+      return actual === expected ? [] : [`${method} ${JSON.stringify(url).slice(0, 200)}: ${expected}, here ${actual}`];
     });
     expect(differences).toEqual([]);
   });
 
-  test('explain says what the server answers', async () => {
+  test("explain gives the server's answer", async () => {
     const config = join(folder, 'pagegate.json');
     writeFileSync(config, JSON.stringify({ state_dir: server.config.state_dir, index, policy: server.config.policy }));
-    const some = asked
+    const some = cases
       .map((_, at) => at)
-      .filter((at) => at < SURE.length || at % Math.ceil(asked.length / EXPLAINED) === 0);
+      .filter((at) => at < SURE.length || at % Math.ceil(cases.length / EXPLAINED) === 0);
     for (const at of some) {
-      const { url, method } = asked[at]!;
-      const words = ['explain', `--method=${method}`, '--config', config, '--json', '--', url];
-      const { stdout, stderr } = await pagegateHere(words);
-      const expected = answered[at]!;
+      const { url, method } = cases[at]!;
+      const args = ['explain', `--method=${method}`, '--config', config, '--json', '--', url];
+      const { stdout, stderr } = await pagegateHere(args);
+      const expected = answers[at]!;
       if (expected['error'] !== undefined) {
         expect([url, stderr]).toEqual([url, expect.stringContaining(String(expected['error']))]);
         continue;
@@ -118,17 +118,17 @@ describe.each(MODES)('with $index and $policy', ({ index, policy }) => {
   });
 });
 
-async function inLanes<T>(asked: readonly Question[], ask: (question: Question) => Promise<T>): Promise<T[]> {
+async function inLanes<T>(items: readonly Question[], ask: (question: Question) => Promise<T>): Promise<T[]> {
   const answers: T[] = [];
   let next = 0;
   const lane = async (): Promise<void> => {
-    for (let at = next++; at < asked.length; at = next++) answers[at] = await ask(asked[at]!);
+    for (let at = next++; at < items.length; at = next++) answers[at] = await ask(items[at]!);
   };
   await Promise.all(Array.from({ length: LANES }, lane));
   return answers;
 }
 
-/** What the server says, but for the quota. */
+/** Returns the server's response, without the quota. */
 async function answerOf(server: TestServer, { url, method }: Question): Promise<Record<string, unknown>> {
   const query = `?url=${encodeURIComponent(url)}&method=${encodeURIComponent(method)}`;
   const { status, body, headers } = await server.check(query);
@@ -137,7 +137,7 @@ async function answerOf(server: TestServer, { url, method }: Question): Promise<
   return { ...answer, data: headers.get('x-pagegate-data') };
 }
 
-/** The same of what the console says, with its fields in the same order. */
+/** Returns the console's verdict in the same form, with its fields in the same order. */
 function triedAs(judge: () => TriedVerdict): Record<string, unknown> {
   try {
     const { domain, record, explanation, generation, policy } = judge();

@@ -1,6 +1,6 @@
-/** The drop of the contract test. Its facts are made up, also where the name is one that people know. */
+/** The drop of the contract test. Its facts are fictional, even for well-known names. */
 
-/** Lines of the drop, as a supplier would send them: unordered page types, Unicode names, facts that are missing. */
+/** Lines of the drop, as a supplier might send them: unordered page types, Unicode names, missing facts. */
 export const DROP_ENTRIES: readonly object[] = [
   {
     domain: 'stripe.com',
@@ -57,7 +57,7 @@ export const DROP_ENTRIES: readonly object[] = [
   },
 ];
 
-/** What a client sees of each record, but for verdict and quota: the text before `quota_remaining` and the text behind `matched`. */
+/** The expected body for each record, without verdict and quota: the text before `quota_remaining` and the text after `matched`. */
 export const ANSWERS: Readonly<Record<string, readonly [string, string]>> = {
   'stripe.com': [
     '"domain":"stripe.com","found":true,"language":"en","page_types":{"login":"https://stripe.com/login","pricing":"https://stripe.com/pricing","docs":"https://docs.stripe.com/"}',

@@ -1,4 +1,4 @@
-/** Requests bent at random, from a fixed seed: each is answered or refused, none hurts the server, and only answers are charged. */
+/** Randomly mutated requests, from a fixed seed: each is answered or refused, none harms the server, and only answers are charged. */
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -41,21 +41,21 @@ const PIECES = [
   ],
 ];
 
-/** One change of a text: where (in thousandths of its length), and what. */
+/** One change of a text: the position, in thousandths of its length, and the change. */
 const change = fc.record({
   at: fc.noBias(fc.integer({ min: 0, max: 999 })),
   remove: fc.integer({ min: 0, max: 12 }),
   insert: fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: 'binary', maxLength: 3 })),
 });
 
-describe('bent requests', () => {
+describe('mutated requests', () => {
   let deployment: Deployment;
   beforeAll(async () => {
     deployment = await deploy();
   });
   afterAll(() => deployment.stop());
 
-  /** Sends bytes and gives what comes back until the server closes or falls silent. */
+  /** Sends bytes and returns what is received until the server closes the connection or stops sending. */
   async function exchangeLoosely(bytes: Buffer): Promise<string> {
     const socket = connect({ port: deployment.port, host: '127.0.0.1', localAddress: nextClient() });
     let text = '';
@@ -76,7 +76,7 @@ describe('bent requests', () => {
     return text;
   }
 
-  it('bytes: only the statuses of the documents, no internal failure, and no answer that was not charged', async () => {
+  it('bytes: only documented statuses, no internal failure, and no answer without a charge', async () => {
     const { pro } = deployment.keys;
     const whole = requestText('/api/check?url=https%3A%2F%2Fstripe.com%2Fpricing', [['X-API-Key', pro]]);
     const before = await sane(deployment.port, pro);
@@ -90,7 +90,7 @@ describe('bent requests', () => {
         text = text.slice(0, place) + insert + text.slice(place + remove);
       }
       sent += 1;
-      // A request that is not finished would wait; the end of one makes it whole or wrong.
+      // The server would wait for the rest of an unfinished request. This end makes it complete or invalid.
       const answer = await exchangeLoosely(Buffer.from(`${text}\r\n\r\n`, 'utf8'));
       for (const [, status = ''] of answer.matchAll(/HTTP\/1\.1 (\d{3}) /g)) {
         seen.add(status);
@@ -103,11 +103,11 @@ describe('bent requests', () => {
     const charged = before - (await sane(deployment.port, pro)) - 1;
     expect(charged).toBeGreaterThanOrEqual(served);
     expect(charged).toBeLessThanOrEqual(2 * sent);
-    // The changes reach the steps of the server, not only the parser of the transport.
+    // The mutations reach the server's own code, not only the parser of the transport.
     for (const status of ['200', '400', '401', '404']) expect([...seen]).toContain(status);
   });
 
-  it('values: 200 or 400, and the domain that is reported is its own normal form', async () => {
+  it('values: 200 or 400, and normalizing the reported domain does not change it', async () => {
     const { business } = deployment.keys;
     const host = fc.oneof(fc.constantFrom('stripe.com', 'WWW.Stripe.com.', 'münchen.de', 'a.b.co.uk'), fc.domain());
     const value = fc.oneof(

@@ -1,4 +1,4 @@
-/** The contract's section about the license: it governs the data, and never stops lookups on data already held. */
+/** The contract's section on the license: it governs which data is activated, and never stops lookups on data already held. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Deployment, deploy } from './deployment.ts';
 import { ask, expectError, sane } from './table.ts';

@@ -1,4 +1,4 @@
-/** Every answer that the contract test sees also fits the OpenAPI document that licensees generate clients from. */
+/** Every response in the contract test also matches the OpenAPI document from which licensees generate clients. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -23,7 +23,7 @@ const validators = new Map(
   Object.entries(SCHEMAS).map(([status, pointer]) => [Number(status), ajv.compile({ $ref: `openapi${pointer}` })]),
 );
 
-/** Checks an answer of the server. */
+/** Checks a response of the server against the document. */
 export function expectDocumented(response: RawResponse): void {
   const validate = validators.get(response.status);
   if (validate === undefined) throw new Error(`status ${response.status} is not documented`);

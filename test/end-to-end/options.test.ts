@@ -1,4 +1,4 @@
-/** What the contract makes an operator's choice: parents for subdomains, proxies, exemptions from the burst limit, profiles. */
+/** Options that the contract leaves to the operator: parents for subdomains, proxies, exemptions from the burst limit, profiles. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { converse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
@@ -45,7 +45,7 @@ describe('options', () => {
     });
   });
 
-  it('profile strict: a read of what nobody vetted is denied', async () => {
+  it('profile strict: a read of an unclassified host is denied', async () => {
     expectAnswer(
       await look('url=fixture-unknown.com'),
       unknown('fixture-unknown.com', 'deny default/unclassified_read'),
@@ -66,14 +66,14 @@ describe('options', () => {
       expect(await statuses(texts, PROXY)).toEqual(new Set([401]));
     });
 
-    it('X-Forwarded-For: the rightmost address that is no configured proxy counts, not what the client claims', async () => {
+    it('X-Forwarded-For: the rightmost address that is not a configured proxy counts, not what the client claims', async () => {
       const texts = Array.from({ length: 241 }, (_, i) => from([`198.51.100.${i % 250}, 192.0.2.7, 10.1.2.3`]));
       const responses = await converse(deployment.port, texts, PROXY);
       expect(new Set(responses.slice(0, 240).map((response) => response.status))).toEqual(new Set([401]));
       expectError(responses[240]!, 429, 'rate_limited');
     });
 
-    it('X-Forwarded-For in two headers is one list', async () => {
+    it('X-Forwarded-For: two headers form one list', async () => {
       const texts = Array.from({ length: 241 }, (_, i) => from([`198.51.100.${i % 250}`, '192.0.2.8']));
       const responses = await converse(deployment.port, texts, PROXY);
       expect(responses.at(-1)?.status).toBe(429);

@@ -1,4 +1,4 @@
-/** Spec 7, status 503, and its place in the order of the checks: no index yet, and a ledger that cannot be asked. */
+/** Spec 7, status 503, and its position in the order of the checks: no index yet, and an unavailable ledger. */
 import { renameSync } from 'node:fs';
 import { join } from 'node:path';
 import Sqlite from 'better-sqlite3';
@@ -39,7 +39,7 @@ describe('outages', () => {
     expectError(await request(), status, error);
   });
 
-  it('when an index is there it is served without a restart, and no 503 was charged', async () => {
+  it('a new index is served without a restart, and no 503 was charged', async () => {
     deployment.refresh();
     expect(await sane(deployment.port, deployment.keys.pro)).toBe(89_999);
     expect(await sane(deployment.port, spent)).toBe(0);
@@ -63,7 +63,7 @@ describe('outages', () => {
     let answered = 0;
     other.exec('BEGIN IMMEDIATE');
     try {
-      // What is reserved can still be spent.
+      // Reserved lookups can still be spent.
       let refused = await look(keys.pro);
       for (; refused.status === 200; refused = await look(keys.pro)) answered += 1;
       expect503(refused, 'ledger_unavailable');
@@ -73,7 +73,7 @@ describe('outages', () => {
       other.exec('ROLLBACK');
       other.close();
     }
-    // A client retries; the ledger may need a moment to see that it can go on.
+    // A client retries; the ledger may need a moment to notice that it works again.
     let response = await look(keys.pro);
     await expect
       .poll(async () => {

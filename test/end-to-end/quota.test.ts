@@ -1,4 +1,4 @@
-/** Accounts, plans, quota and the burst limit: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables about them. */
+/** Accounts, plans, quota and the burst limit: spec sections 3.1, 5, 7, 8.1, 8.3 and the contract's tables on them. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { converse, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import { type Deployment, deploy } from './deployment.ts';
@@ -27,7 +27,7 @@ describe('accounts and quota', () => {
 
   const look = (key: string, query = 'url=stripe.com'): Promise<RawResponse> => ask(port, { query, key });
 
-  /** Checks both the code and the quota fields of a 403; gives the fields. */
+  /** Checks the code and the quota fields of a 403. Returns the fields. */
   function expect403(response: RawResponse, error: string): Record<string, unknown> {
     const body = expectError(response, 403, error);
     expect(Object.keys(body)).toEqual(QUOTA_FIELDS);
@@ -91,7 +91,7 @@ describe('accounts and quota', () => {
 
     it('spec 3.1: quota exhausted, the next 30-day cycle starts: the quota is that of the plan again (spec 8.1 rule 2, contract accounts: cycle)', async () => {
       const key = await deployment.createAccount('monthly');
-      // The subscription began 30 days ago but for ten seconds.
+      // The subscription began 30 days ago, minus ten seconds.
       await deployment.subscribe('monthly', 'custom', 1, Date.now() - 30 * DAY_MS + 10_000);
       expect(remainingIn(await look(key))).toBe(0);
       const body = expect403(await look(key), 'quota_exhausted');
@@ -116,7 +116,7 @@ describe('accounts and quota', () => {
       expect(body['quota_used']).toBe(1);
     });
 
-    it('contract accounts: clock moved back: behind the start of a subscription its first cycle goes on', async () => {
+    it('contract accounts: clock moved back: before the start of a subscription its first cycle continues', async () => {
       const key = await deployment.createAccount('early');
       const start = Math.floor(Date.now() / 1_000) * 1_000 + 3_600_000;
       await deployment.subscribe('early', 'custom', 1, start);
@@ -158,7 +158,7 @@ describe('accounts and quota', () => {
   });
 
   describe('spec 5 and contract accounts: keys', () => {
-    it('contract accounts: not activated: a suspended account is 403 with its quota, and goes on where it was', async () => {
+    it('contract accounts: not activated: a suspended account gets 403 with its quota, and continues where it was', async () => {
       const key = await deployment.createAccount('late');
       await deployment.subscribe('late', 'pro');
       expect(remainingIn(await look(key))).toBe(89_999);
@@ -174,7 +174,7 @@ describe('accounts and quota', () => {
       expect(remainingIn(await look(key))).toBe(89_998);
     });
 
-    it('a closed account’s key is 401', async () => {
+    it('a closed account’s key gets 401', async () => {
       const key = await deployment.createAccount('gone');
       await deployment.subscribe('gone', 'pro');
       expect((await look(key)).status).toBe(200);
@@ -182,7 +182,7 @@ describe('accounts and quota', () => {
       expectError(await look(key), 401, 'unknown_key');
     });
 
-    it('rotation can overlap: both keys of one account, one quota; a revoked key is 401', async () => {
+    it('rotation can overlap: both keys of one account share one quota; a revoked key gets 401', async () => {
       const first = await deployment.createAccount('careful');
       await deployment.subscribe('careful', 'pro');
       const second = await deployment.rotateKey('careful', 3_600);
@@ -194,7 +194,7 @@ describe('accounts and quota', () => {
       expect(remainingIn(await look(second))).toBe(89_997);
     });
 
-    it('rotation without overlap: the old key is 401 at once', async () => {
+    it('rotation without overlap: the old key gets 401 at once', async () => {
       const first = await deployment.createAccount('prompt');
       await deployment.subscribe('prompt', 'pro');
       expect((await look(first)).status).toBe(200);
@@ -235,7 +235,7 @@ describe('accounts and quota', () => {
   });
 
   describe('spec 8.3, contract burst limit: per client IP', () => {
-    /** Sends requests over one connection, each after the answer to the one before. */
+    /** Sends requests over one connection, each after the response to the previous one. */
     const burst = (from: string, texts: readonly string[]): Promise<RawResponse[]> => converse(port, texts, from);
 
     it('spec 8.3: 240 requests in 60 seconds are served, the next gets 429 and consumes nothing (spec 8.3: 429, spec 7: 429, contract errors: Retry-After)', async () => {
@@ -276,7 +276,7 @@ describe('accounts and quota', () => {
       expectError(elsewhere!, 429, 'rate_limited');
     });
 
-    it('contract burst limit: X-Forwarded-For: is not believed from an address that is no configured proxy', async () => {
+    it('contract burst limit: X-Forwarded-For: is ignored from an address that is not a configured proxy', async () => {
       const from = nextClient();
       const texts = Array.from({ length: 241 }, (_, i) =>
         requestText('/api/check', [['X-Forwarded-For', `203.0.113.${i % 250}`]]),

@@ -1,7 +1,7 @@
 /**
- * The request, as spec sections 2.1, 2.2, 4 and the tables "Request", "Normalization" and "Response" of the contract give it:
- * each row of the documents is a row here, asked over real HTTP from a real server. What is expected is written out, from the
- * documents; nothing of it comes from the server's own tables.
+ * The request as defined by spec sections 2.1, 2.2 and 4 and the tables "Request", "Normalization" and "Response" of the contract. Each row of the
+ * documents is a row here, sent over real HTTP to a real server. The expected values are copied from the documents, not taken from the server's own
+ * tables.
  */
 import { afterAll, beforeAll, describe, it } from 'vitest';
 import { type Deployment, deploy } from './deployment.ts';
@@ -11,7 +11,7 @@ const PRICING = found('stripe.com', 'allow page_type_db/pricing');
 const LOGIN = found('stripe.com', 'deny page_type_db/login');
 const HOME = found('stripe.com', 'allow default/classified_read');
 const label = (length: number): string => 'a'.repeat(length);
-/** A name of `length` octets with labels of at most 63. */
+/** A name of `length` octets with labels of at most 63 octets. */
 const name = (length: number): string => `${`${label(63)}.`.repeat(3)}${label(length - 196)}.com`;
 const repeat = (text: string, bytes: number): string => text.repeat(Math.ceil(bytes / text.length)).slice(0, bytes);
 
@@ -745,7 +745,7 @@ const RESPONSE: readonly Row[] = [
   },
 ];
 
-describe('the request and its answer', () => {
+describe('the request and its response', () => {
   let deployment: Deployment;
   beforeAll(async () => {
     deployment = await deploy();

@@ -1,4 +1,4 @@
-/** Each row of the documents has a case that names it: a row that nobody tests would not be missed otherwise. */
+/** Each row of the documents has a test that names it. Otherwise a row without a test would not be noticed. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';

@@ -1,15 +1,15 @@
-/** How the rows of the contract tables are written down, asked and checked. */
+/** How rows of the contract tables are written, requested and checked. */
 import { expect } from 'vitest';
 import { exchange, nextClient, type RawResponse, requestText } from '../support/raw-http.ts';
 import type { Deployment } from './deployment.ts';
 import { ANSWERS } from './fixture.ts';
 import { expectDocumented } from './openapi.ts';
 
-/** One row: a request and the answer that the documents give it. */
+/** One row: a request and the response that the documents specify. */
 export interface Row {
-  /** Where the document says it, so that a reader of the document finds the case. */
+  /** The row's place in the document, so that a reader of the document finds the test. */
   readonly name: string;
-  /** The query as it goes over the wire, without the key. */
+  /** The raw query, without the key. */
   readonly query: string;
   readonly answer: Answer;
 }
@@ -17,24 +17,24 @@ export interface Row {
 export type Answer =
   | {
       readonly status: 200;
-      /** The body's text; `#` stands for quota_remaining and `*` for the note. */
+      /** The text of the body; `#` stands for quota_remaining and `*` for the note. */
       readonly body: string;
     }
   | { readonly status: 400; readonly error: string; readonly reason: string | undefined };
 
-/** The answer for a domain of the drop, for example `('stripe.com', 'deny page_type_db/login')`. */
+/** The response for a domain of the drop, for example `('stripe.com', 'deny page_type_db/login')`. */
 export function found(domain: string, verdict: string): Answer {
   const [head, tail] = ANSWERS[domain] as readonly [string, string];
   return { status: 200, body: `{${head},"quota_remaining":#,${verdictText(verdict)}${tail}}` };
 }
 
-/** The answer for a domain that is not in the drop. */
+/** The response for a domain that is not in the drop. */
 export function unknown(domain: string, verdict: string): Answer {
   const head = `"domain":"${domain}","found":false,"page_types":{}`;
   return { status: 200, body: `{${head},"quota_remaining":#,${verdictText(verdict)}}` };
 }
 
-/** `reason` says why a value is bad input. */
+/** The response for bad input. `reason` is its `reason` field. */
 export function bad(error: string, reason?: string): Answer {
   return { status: 400, error, reason };
 }
@@ -45,11 +45,11 @@ function verdictText(verdict: string): string {
   return `"verdict":"${word}","matched":{"layer":"${layer}","id":"${id}","note":"*"}`;
 }
 
-/** A request as the tests ask it; each comes from a client address of its own, so that the burst limit stays out of the way. */
+/** A request of a test. Each comes from a client address of its own, so that the burst limit does not apply. */
 export interface Ask {
   readonly query: string;
   readonly key?: string;
-  /** Where the key goes; the header unless told. */
+  /** How the key is sent. Default: in the header. */
   readonly keyIn?: 'header' | 'query';
   readonly from?: string;
 }
@@ -64,7 +64,7 @@ export async function ask(port: number, request: Ask): Promise<RawResponse> {
   return responses[0] as RawResponse;
 }
 
-/** A body with the two parts replaced that a table cannot state. */
+/** Replaces the two parts of a body that a table cannot state. */
 export function masked(body: string): string {
   return body.replace(/"quota_remaining":\d+/, '"quota_remaining":#').replace(/"note":"(?:[^"\\]|\\.)+"/, '"note":"*"');
 }
@@ -73,7 +73,7 @@ export function remainingIn(response: RawResponse): number {
   return Number(/"quota_remaining":(\d+)/.exec(response.body)?.[1]);
 }
 
-/** Asks the smallest sane question: the server goes on, and this is what the account has left after it. */
+/** Sends a simple valid lookup, to check that the server still works. Returns what the account has left. */
 export async function sane(port: number, key: string): Promise<number> {
   const response = await ask(port, { query: 'url=fixture-bare.com', key });
   expect(response.status, 'the server goes on').toBe(200);
@@ -94,7 +94,7 @@ export function expectAnswer(response: RawResponse, answer: Answer): void {
   }
 }
 
-/** An error has a stable code and a sentence, as JSON. */
+/** Checks that an error is JSON with a stable code and a sentence. */
 export function expectError(response: RawResponse, status: number, error: string): Record<string, unknown> {
   expect(response.headers['content-type']).toBe('application/json');
   expectDocumented(response);
@@ -106,8 +106,8 @@ export function expectError(response: RawResponse, status: number, error: string
 }
 
 /**
- * Holds a row against the server: under both parameter names, with the key in the header and in the query, on the Pro and on
- * the Business plan. The bytes must be the same but for quota_remaining, and only a 200 may be charged, once.
+ * Checks a row with both parameter names, with the key in the header and in the query, on the Pro and on the Business plan. The bodies must be
+ * identical except for quota_remaining, and only a 200 may be charged, once.
  */
 export async function holdRow(deployment: Deployment, row: Row): Promise<void> {
   const { port, keys } = deployment;
@@ -123,7 +123,7 @@ export async function holdRow(deployment: Deployment, row: Row): Promise<void> {
         expectAnswer(response, row.answer);
         left[plan] -= charge;
         if (charge === 1) expect(remainingIn(response), 'quota_remaining').toBe(left[plan]);
-        // An error may name the parameter that it is about.
+        // An error may name the affected parameter.
         bodies.add(
           response.body
             .replace(/"quota_remaining":\d+/, '"quota_remaining":#')

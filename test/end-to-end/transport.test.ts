@@ -1,4 +1,4 @@
-/** Spec 4, transport; the contract's section about it; and what an installation must never write down. */
+/** Spec 4, transport; the contract's section on it; and what an installation must never log. */
 import { chmodSync, readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { get } from 'node:https';
 import { join } from 'node:path';
@@ -35,7 +35,7 @@ describe('spec 4: transport is HTTPS', () => {
     expect(body).toMatch(/^200 \{"domain":"stripe.com","found":true,.*"verdict":"deny"/);
   });
 
-  it('contract transport: TLS in the server itself: plain HTTP gets no answer from it', async () => {
+  it('contract transport: TLS in the server itself: it does not answer plain HTTP', async () => {
     const { responses } = await exchange(
       deployment.port,
       [requestText('/api/check?url=stripe.com', [['X-API-Key', deployment.keys.pro]])],
@@ -61,7 +61,7 @@ describe('contract transport', () => {
     expect(stderr).toMatch(/TLS|loopback/);
   });
 
-  it('health and metrics are a second listener, reads only', async () => {
+  it('health and metrics are on a second listener, for reads only', async () => {
     await expect.poll(() => deployment.log()).toMatch(/Health[^\n]*:\d+\n/);
     const admin = Number(/Health[^\n]*:(\d+)/.exec(deployment.log())?.[1]);
     expect(admin).not.toBe(port);
@@ -73,16 +73,16 @@ describe('contract transport', () => {
     expect(lookups[0]?.status).toBe(404);
   });
 
-  it('commands go over a Unix socket that only owner and group may use', () => {
+  it('commands use a Unix socket that only owner and group may access', () => {
     expect(statSync(join(deployment.stateDir, 'run/pagegate.sock')).mode & 0o777).toBe(0o660);
   });
 
-  it('index files are 0444', () => {
+  it('index files have mode 0444', () => {
     const file = realpathSync(join(deployment.stateDir, 'index/current/index.pgx'));
     expect(statSync(file).mode & 0o777).toBe(0o444);
   });
 
-  it('an index file that group or others may write is refused, and the server answers 503', async () => {
+  it('an index file writable by group or others is refused, and the server answers 503', async () => {
     const file = realpathSync(join(deployment.stateDir, 'index/current/index.pgx'));
     chmodSync(file, 0o464);
     await deployment.restart();
@@ -98,7 +98,7 @@ describe('contract transport', () => {
     );
   });
 
-  it('no log records a request target, a key or what it protects, whatever the answer', async () => {
+  it('no log contains a request target, a key or a protected value, whatever the response', async () => {
     const { keys } = deployment;
     const secret = 'swordfish-in-a-value';
     const queries = [

@@ -1,9 +1,9 @@
-/** The verdict over HTTP: the order of the layers, the known answers, one case for each rule, and hosts of each kind. */
+/** The verdict over HTTP: the order of the layers, known answers, one case for each rule, and hosts of each kind. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type Deployment, deploy } from './deployment.ts';
 import { ask } from './table.ts';
 
-/** A target (with the method in front where it is not GET) and what `verdict` and `matched` say. */
+/** A target (preceded by the method if it is not GET) and the expected `verdict` and `matched`. */
 type Known = readonly [name: string, target: string, verdict: string];
 
 const KNOWN_ANSWERS: readonly Known[] = [

@@ -1,4 +1,4 @@
-/** What reaches the server as bytes: every status, headers, odd ways to send a request, and that the server goes on after each. */
+/** Bytes on the wire: every status, headers, unusual ways to send a request. The server works after each of them. */
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -25,7 +25,7 @@ describe('the wire', () => {
   });
   afterAll(() => deployment.stop());
 
-  /** Sends bytes with a key; afterwards the server still answers, and exactly `charged` lookups were charged. */
+  /** Sends bytes with a key. Afterwards the server still answers, and exactly `charged` lookups were charged. */
   async function send(
     chunks: readonly (string | Uint8Array)[],
     charged: number,
@@ -39,8 +39,8 @@ describe('the wire', () => {
   }
 
   /**
-   * Sends requests that do not wait for their answers. A busy server may cut such a connection (docs/api.md); a client then asks
-   * again. What was cut off may have been charged, an answer that came always was.
+   * Sends requests without waiting for the responses. A busy server may close such a connection (docs/api.md); a client then retries. Requests
+   * without a response may have been charged, those with a response always were.
    */
   async function sendPipelined(
     chunks: readonly string[],
@@ -74,7 +74,7 @@ describe('the wire', () => {
       expectAnswer(response!, PRICING);
       expect(response!.headers['x-pagegate-data']).toMatch(/^1\./);
       expect(Number(response!.headers['content-length'])).toBe(Buffer.byteLength(response!.body));
-      // Nor any that tells which server it is.
+      // And no header that identifies the server software.
       expect(Object.keys(response!.headers).sort()).toEqual(
         ['cache-control', 'content-length', 'content-type', 'date', 'x-pagegate-data'].sort(),
       );
@@ -124,7 +124,7 @@ describe('the wire', () => {
       expect(response!.headers['allow']).toBe('GET');
     });
 
-    it('404 and 405 come before the key: nothing is told about it', async () => {
+    it('404 and 405 come before the key: they reveal nothing about it', async () => {
       const [missing] = await send([requestText('/other')], 0);
       expectError(missing!, 404, 'not_found');
       const [post] = await send([requestText('/api/check', [], 'POST')], 0);
@@ -138,12 +138,12 @@ describe('the wire', () => {
       expectAnswer(response!, PRICING);
     });
 
-    it('blanks around the key in the header do not count', async () => {
+    it('blanks around the key in the header are ignored', async () => {
       const [response] = await send([requestText(TARGET, [['X-API-Key', `  ${key} \t`]])], 1);
       expectAnswer(response!, PRICING);
     });
 
-    it('parameter api_key, in front of the input', async () => {
+    it('parameter api_key, before the input', async () => {
       const [response] = await send([requestText(`/api/check?api_key=${key}&url=https://stripe.com/pricing`)], 1);
       expectAnswer(response!, PRICING);
     });
@@ -210,12 +210,12 @@ describe('the wire', () => {
       expectError(response!, 401, wrong === undefined ? 'missing_key' : 'unknown_key');
     });
 
-    it('spec 5 rule 7: no other scheme exists', async () => {
+    it('spec 5 rule 7: no other authentication scheme exists', async () => {
       const [response] = await send([requestText(TARGET, [['Authorization', `Bearer ${key}`]])], 0);
       expectError(response!, 401, 'missing_key');
     });
 
-    it('401 comes before 400: a stranger learns nothing about the input', async () => {
+    it('401 comes before 400: a client without a key learns nothing about the input', async () => {
       const [response] = await send([requestText('/api/check?foo=1', [['X-API-Key', deployment.keys.stranger]])], 0);
       expectError(response!, 401, 'unknown_key');
     });
@@ -244,23 +244,23 @@ describe('the wire', () => {
       ['content-length', [['Content-Length', '5']], 'hello'],
       ['transfer-encoding', [['Transfer-Encoding', 'chunked']], '5\r\nhello\r\n0\r\n\r\n'],
     ] as [string, [string, string][], string][])(
-      '%s: a request behind the body, in the same packet, is neither answered nor charged',
+      '%s: a request after the body, in the same packet, is neither answered nor charged',
       async (_name, headers, body) => {
         const responses = await send([withKey(TARGET, headers) + body + withKey()], 0, { untilClose: true });
         expect(responses).toHaveLength(1);
         expectError(responses[0]!, 400, 'body_not_allowed');
-        // Of more requests the transport cuts the connection at once; none of them is served either.
+        // With more requests the transport closes the connection at once; none of them is served either.
         const many = await send([withKey(TARGET, headers) + body + withKey().repeat(5)], 0, { untilClose: true });
         expect(many.filter(({ status }) => status !== 400)).toEqual([]);
       },
     );
 
-    it('content-length 0 is no body', async () => {
+    it('content-length 0 counts as no body', async () => {
       const [response] = await send([withKey(TARGET, [['Content-Length', '0']])], 1);
       expectAnswer(response!, PRICING);
     });
 
-    it('content-length and transfer-encoding together never become two requests', async () => {
+    it('content-length and transfer-encoding together are never read as two requests', async () => {
       const smuggled = withKey();
       const headers = [
         ['Content-Length', '4'],
@@ -276,13 +276,13 @@ describe('the wire', () => {
     });
   });
 
-  describe('odd ways to send a request', () => {
+  describe('unusual ways to send a request', () => {
     it('a request that arrives in single bytes', async () => {
       const [response] = await send([...withKey()], 1);
       expectAnswer(response!, PRICING);
     });
 
-    it('a request line that is cut within a percent escape', async () => {
+    it('a request line that is split within a percent escape', async () => {
       const text = withKey('/api/check?url=https%3A%2F%2Fstripe.com%2Fpricing');
       const cut = text.indexOf('%2Fpricing') + 2;
       const [response] = await send([text.slice(0, cut), text.slice(cut)], 1, { pauseMs: 20 });
@@ -315,7 +315,7 @@ describe('the wire', () => {
     });
 
     it.each(['close', 'Close', 'keep-alive, close', 'close ,TE'])(
-      'Connection: %s is answered, closed, and nothing behind it is served or charged',
+      'Connection: %s gets a response and a close, and nothing after it is served or charged',
       async (value) => {
         const last = withKey(TARGET, [['Connection', value]]);
         for (const text of [last, last + withKey(), withKey('/api/check?foo=1', [['Connection', value]]) + withKey()]) {
@@ -331,7 +331,7 @@ describe('the wire', () => {
       expect(await send([text, text], 2, { count: 2, pauseMs: 50 })).toHaveLength(2);
     });
 
-    it('a client that goes away in the middle of its request', async () => {
+    it('a client that disconnects in the middle of its request', async () => {
       const text = withKey();
       const socket = connect({ port, host: '127.0.0.1', localAddress: nextClient() });
       await once(socket, 'connect');
@@ -341,19 +341,19 @@ describe('the wire', () => {
       left -= 1;
     });
 
-    it('raw bytes beyond ASCII in the target are what their UTF-8 says', async () => {
+    it('raw bytes beyond ASCII in the target are decoded as UTF-8', async () => {
       const raw = Buffer.from('/api/check?url=m\u00fcnchen.de', 'utf8').toString('latin1');
       const [response] = await send([withKey(raw)], 1);
       expectAnswer(response!, found('xn--mnchen-3ya.de', 'allow default/classified_read'));
     });
 
-    it('raw bytes that are no UTF-8 are 400', async () => {
+    it('raw bytes that are not UTF-8 get 400', async () => {
       const [response] = await send([withKey('/api/check?url=m\xfcnchen.de')], 0);
       expectError(response!, 400, 'bad_encoding');
     });
   });
 
-  describe('what the transport itself refuses: no JSON, no charge, and the server goes on', () => {
+  describe('refusals of the transport itself: no JSON, no charge, and the server still works', () => {
     it.each([
       ['a NUL byte in the request line', () => withKey('/api/check?url=stri\0pe.com')],
       ['a NUL byte in a header', () => withKey(TARGET, [['X-Other', 'a\0b']])],
@@ -382,14 +382,14 @@ describe('the wire', () => {
       left = now;
     });
 
-    it('an absolute target is not the one path there is', async () => {
+    it('an absolute target does not match the path', async () => {
       const { responses } = await exchange(port, [withKey(`http://127.0.0.1${TARGET}`)], { from: nextClient() });
       expect([400, 404, 505]).toContain(responses[0]?.status);
       left = await sane(port, key);
     });
   });
 
-  /** 503 is in outage.test.ts, which has a server without an index. */
+  /** 503 is tested in outage.test.ts, which has a server without an index. */
   describe('spec 4: every answer of the handler has a JSON body, errors too', () => {
     it.each([
       [200, () => [withKey()]],

@@ -1,4 +1,4 @@
-/** No hostile form gets an allow: not under the most open profile, and not on a domain that is classified. */
+/** No hostile URL gets an allow: not with the most open profile, and not on a classified domain. */
 import { describe, expect, it } from 'vitest';
 import { judge, licenseePolicy } from '../policy/support.ts';
 import { hostileForms } from './hostile-urls.ts';
@@ -8,13 +8,13 @@ const { classes, addresses, unknown, all } = hostileForms(open.document);
 const onlyUnknown = new Set(unknown);
 
 describe('evasion', () => {
-  it('has at least five thousand forms, none twice, and of every class some', () => {
+  it('is tested with at least five thousand URLs, none twice, and some of every class', () => {
     expect(all.length).toBeGreaterThan(5000);
     expect(new Set(all).size).toBe(all.length);
     for (const [name, forms] of Object.entries(classes)) expect([name, forms.length > 5]).toEqual([name, true]);
   });
 
-  it('would be seen: what is harmless is allowed', () => {
+  it('would be detected by these tests: a harmless URL is allowed', () => {
     expect(judge('https://example.org/', { found: false }, 'GET', open)).toMatch(/^allow/);
     expect(judge('https://example.org/?url=/local/path&q=10.0', { found: true }, 'GET', open)).toMatch(/^allow/);
   });
@@ -28,12 +28,12 @@ describe('evasion', () => {
     expect(allowed).toEqual([]);
   });
 
-  it('is denied or refused wherever it leads to an internal place', () => {
+  it('is denied or refused if it leads to an internal address', () => {
     const soft = addresses.filter((value) => !/^(deny|refused)/.test(judge(value, { found: true }, 'GET', open)));
     expect(soft).toEqual([]);
   });
 
-  it('gets nothing from a page that is verified, or from an entry for another host', () => {
+  it('is not allowed by a verified page, or by an entry for another host', () => {
     const policy = licenseePolicy(
       { allow: [{ id: 'all', host: '*.org', path: '/', methods: ['GET', 'POST'] }] },
       'open',

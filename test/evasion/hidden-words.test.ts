@@ -1,11 +1,11 @@
-/** Every word that denies a page, and a verified page, hidden behind what some servers see through: the verdict stays a deny. */
+/** Every word that denies a page, and a verified page, hidden in ways that some servers see through: the verdict is still a deny. */
 import { describe, expect, it } from 'vitest';
 import { judge, shipped } from '../policy/support.ts';
 
 const hex = (code: number): string => code.toString(16).padStart(2, '0');
 const FIRST_LETTER = /(?<!%|%[0-9a-f])[a-z]/i;
 
-/** What is done to an encoded path without a slash at its end. */
+/** Ways to change an encoded path that does not end with a slash. */
 const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'a UTF-16 escape': (path) => path.replace(FIRST_LETTER, (c) => `%u00${hex(c.charCodeAt(0))}`),
   'a letter of two bytes': (path) => path.replace(FIRST_LETTER, (c) => `%c1%${hex(c.charCodeAt(0) + 0x40)}`),
@@ -20,20 +20,20 @@ const VEILS: Readonly<Record<string, (path: string) => string>> = {
   'a parameter of the segment': (path) => `${path};x=1`,
   'a parameter of a segment without a name': (path) => `${path}/;x=1`,
   'such a parameter in front': (path) => path.replace(/^\//, '/;x=1/'),
-  'a page behind an encoded query': (path) => `${path}%3Fx/y`,
+  'a page after an encoded query': (path) => `${path}%3Fx/y`,
   'decomposed accents': (path) => encodeURI(decodeURI(path).normalize('NFD')),
   'composed accents': (path) => encodeURI(decodeURI(path).normalize('NFC')),
-  'slashes behind an encoded fragment': (path) => `${path}%23/x/y`,
+  'slashes after an encoded fragment': (path) => `${path}%23/x/y`,
   'an empty query': (path) => `${path}?`,
 };
 
-/** Paths of one word each that are denied as they stand. */
+/** Paths of one word each that are denied unchanged. */
 const words = [...shipped.tokens.entries()]
   .map(({ token }) => `/${encodeURIComponent(token)}`)
   .filter((path) => judge(`https://example.org${path}`).startsWith('deny rules/'));
 
-describe('what hides a page', () => {
-  it('is tried on words enough', () => {
+describe('a way to hide a page', () => {
+  it('is tested with enough words', () => {
     expect(words.length).toBeGreaterThan(3000);
     expect(words.some((path) => path.includes('%'))).toBe(true);
   });
@@ -50,19 +50,19 @@ describe('what hides a page', () => {
     }
   });
 
-  it.each(Object.entries(VEILS))('does not hide a word before one for documentation: %s', (_name, veil) => {
+  it.each(Object.entries(VEILS))('does not hide a word before a documentation word: %s', (_name, veil) => {
     for (const path of ['/members/login/docs', '/shop/checkout/manual', '/members/change-password/docs']) {
       expect([path, judge(`https://example.org${path}`).slice(0, 10)]).toEqual([path, 'deny rules']);
       expect([path, judge(`https://example.org${veil(path)}`).slice(0, 10)]).toEqual([path, 'deny rules']);
     }
   });
 
-  it.each(Object.entries(VEILS))('does not hide the name of a program, nor the site’s own: %s', (_name, veil) => {
+  it.each(Object.entries(VEILS))('does not hide the name of a program, nor the site’s own name: %s', (_name, veil) => {
     for (const path of ['/members/shibbolethLogin', '/members/shibbolethLogin!', '/my-example', '/my-example!'])
       expect([path, judge(`https://example.org${veil(path)}`).slice(0, 10)]).toEqual([path, 'deny rules']);
   });
 
-  it('does not make a page of a file', () => {
+  it('does not turn a file into a page', () => {
     for (const path of [
       '/a/refe&rencedocumentation.h',
       '/a/refe&rencedocumentation.h=',
@@ -71,7 +71,7 @@ describe('what hides a page', () => {
       expect([path, judge(`https://tagmanager.google.com${path}`).slice(0, 4)]).toEqual([path, 'deny']);
   });
 
-  it('does not hide where a URL in the path leads', () => {
+  it('does not hide the target of a URL in the path', () => {
     for (const path of [
       '/go/https://evil.o%25',
       '/go/https://evil.o%25&x=',

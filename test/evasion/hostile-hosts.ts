@@ -1,4 +1,4 @@
-/** Hostile spellings of hosts, made from the known tricks. */
+/** Hostile spellings of hosts, generated from known tricks. */
 
 export const INTERNAL_IPV4 = [
   '127.0.0.1',
@@ -27,7 +27,7 @@ const circled = (text: string): string =>
   [...text].map((c) => (c === '0' ? '⓪' : /[1-9]/.test(c) ? String.fromCodePoint(0x2460 + Number(c) - 1) : c)).join('');
 export const percent = (text: string): string => [...Buffer.from(text)].map((byte) => `%${hex(byte, 2)}`).join('');
 
-/** Every way to write an IPv4 address that some parser accepts. */
+/** Returns every spelling of an IPv4 address that some parser accepts. */
 export function ipv4Spellings(address: string): string[] {
   const [a = 0, b = 0, c = 0, d = 0] = octets(address);
   const number = asNumber(address);
@@ -107,7 +107,7 @@ export const INTERNAL_HOSTS = [
   'gateway',
 ];
 
-/** Names that no public suffix list knows, and names that spell an address: only what is classified is known to be none of these. */
+/** Names without a known public suffix, and names that spell an address. Only a record shows that a host is not one of these. */
 export const UNKNOWN_HOSTS = [
   'redis.prod',
   'db.redis.prod',
@@ -140,7 +140,7 @@ export const UNKNOWN_HOSTS = [
   ),
 ];
 
-/** Ways to wrap a host into a URL. */
+/** Ways to put a host into a URL. */
 export const WRAPS: readonly ((host: string) => string)[] = [
   (host) => `http://${host}/`,
   (host) => `https://${host}:443/latest/meta-data/`,

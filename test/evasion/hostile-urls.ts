@@ -1,4 +1,4 @@
-/** Hostile URLs by class, made from the known tricks: none may ever be allowed. */
+/** Hostile URLs by class, generated from known tricks: none may ever be allowed. */
 import type { PolicyDocument } from '../../src/policy/documents.ts';
 import { INTERNAL_HOSTS, INTERNAL_IPV4, ipv4Spellings, percent, UNKNOWN_HOSTS, WRAPS } from './hostile-hosts.ts';
 import { ODD } from './single-urls.ts';
@@ -50,10 +50,10 @@ const INTERNAL_URLS = [
 ];
 
 const SCRIPT = 'javascript:alert(document.cookie)';
-/** Ways in which a whole value is run. */
+/** Ways to use a whole value as a script. */
 const RUN: readonly Wrap[] = WHOLE_URL.filter((wrap) => !/[ +/]javascript/i.test(wrap(SCRIPT)));
 
-/** Parameters whose names say that a place stands there. */
+/** Parameters whose names indicate an address. */
 const PLACE_PARAMETERS = 'url uri src dest target host endpoint proxy callback image feed domain'.split(' ');
 const INTERNAL_PLACES = [
   'localhost',
@@ -96,13 +96,13 @@ const SECRET_PLACES: readonly Wrap[] = [
 ];
 
 const ALPHANUMERIC = 'a1B2c3D4e5F6g7H8';
-/** Characters that each alphabet of credentials has. */
+/** Characters of the alphabet of each kind of credential. */
 const ALPHABET: Readonly<Record<string, string>> = {
   upper_digit: 'A1B2C3D4E5F6G7H8',
   hexadecimal: 'a1b2c3d4e5f60718',
 };
 
-/** Credentials as the guard knows them: of each kind one, and what is known by a check digit. */
+/** Credentials that the guard rules recognize: one of each kind, and those with a check digit. */
 function secrets(document: PolicyDocument): string[] {
   const rule = document.rules.find(({ id }) => id === 'secret_in_url');
   const known = (rule?.tokens ?? []).flatMap(({ prefixes, alphabet, min_length: length, min_dots: dots = 0 }) => {
@@ -126,7 +126,7 @@ function secrets(document: PolicyDocument): string[] {
 
 const NAMED_SECRETS = 'password passwd pwd api_key apikey secret client_secret access_token'.split(' ');
 
-/** Well-known names in letters that look alike, one letter at a time. */
+/** Well-known names with one lookalike letter at a time. */
 function lookalikes({ lookalikes: { confusables } }: PolicyDocument): string[] {
   const names = [
     'paypal',
@@ -152,7 +152,7 @@ function lookalikes({ lookalikes: { confusables } }: PolicyDocument): string[] {
   );
 }
 
-/** Hosts that take data in, lead elsewhere or ask for credentials, and names below them. */
+/** Hosts that receive data, redirect or ask for credentials, and names below them. */
 function listed({ hosts }: PolicyDocument): string[] {
   return unique(
     hosts.flatMap(({ host, paths = ['/'] }) => {
@@ -220,11 +220,11 @@ const SERVED: readonly Wrap[] = [
 ];
 
 export interface HostileForms {
-  /** Class of forms → the forms, each once. */
+  /** Class of URLs → the URLs, each once. */
   readonly classes: Readonly<Record<string, readonly string[]>>;
-  /** Those that lead to an internal place by their own host. */
+  /** Those whose own host is an internal address. */
   readonly addresses: readonly string[];
-  /** Those that are hostile only where nobody has classified the host. */
+  /** Those that are hostile only if the host is not classified. */
   readonly unknown: readonly string[];
   readonly all: readonly string[];
 }

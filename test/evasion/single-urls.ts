@@ -1,4 +1,4 @@
-/** Single hostile forms that no list makes. */
+/** Single hostile URLs that no generator produces. */
 export const ODD = [
   'https://example.org:22/',
   'https://example.org:0/',

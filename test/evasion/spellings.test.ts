@@ -1,4 +1,4 @@
-/** What some reader undoes does not hide an inside address, a credential or the name of a parameter: each spelling in each place. */
+/** Encodings that some reader decodes do not hide an internal address, a credential or the name of a parameter: each spelling in each position. */
 import { describe, expect, it } from 'vitest';
 import { judge } from '../policy/support.ts';
 
@@ -11,7 +11,7 @@ const wide = (text: string): string =>
   encodeURIComponent(each(text, (sign) => String.fromCharCode(sign.charCodeAt(0) + 0xfee0)));
 const unicode = (text: string): string => each(text, (sign) => `\\u00${hex(sign)}`);
 
-/** What is done to a text of ASCII. */
+/** Ways to spell an ASCII text. */
 const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'full-width letters': wide,
   'a soft hyphen': (text) => encodeURIComponent(`${text.slice(0, 2)}\u00ad${text.slice(2)}`),
@@ -23,11 +23,11 @@ const SPELLINGS: Readonly<Record<string, Spelling>> = {
   'base64 of JSON': (text) => base64(JSON.stringify({ ä: 1, u: text })),
   'base64 of an escaped text': (text) => base64(encodeURIComponent(text)),
   'base64 in lines': (text) => base64(text).replace(/\w{8}/g, '$&%0d%0a'),
-  'base64 behind a word': (text) => `Bearer%20${base64(text)}`,
+  'base64 after a word': (text) => `Bearer%20${base64(text)}`,
   hexadecimal: hex,
   'hexadecimal with its sign': (text) => `0x${hex(text).toUpperCase()}`,
 };
-/** The same, where a backslash denies the path anyhow. */
+/** More of them, for query values only: in a path a backslash is denied anyway. */
 const IN_VALUES: Readonly<Record<string, Spelling>> = {
   'escapes of JSON': (text) => encodeURIComponent(unicode(text)),
   'escapes of JavaScript': (text) => encodeURIComponent(each(text, (sign) => `\\x${hex(sign)}`)),
@@ -68,14 +68,14 @@ describe.each([
     ...Object.entries(SPELLINGS).map(([name, spell]) => [name, spell, [...VALUES, ...PATHS]] as const),
     ...Object.entries(IN_VALUES).map(([name, spell]) => [name, spell, VALUES] as const),
   ];
-  it.each(all)('is seen in %s', (_spelling, spell, places) => {
+  it.each(all)('is detected in %s', (_spelling, spell, places) => {
     const urls = places.flatMap((path) => texts.map((text) => place(path, spell(text))));
     expect(urls.filter((url) => !judge(url).startsWith('deny'))).toEqual([]);
     expect(urls.some((url) => judge(url) === expected)).toBe(true);
   });
 });
 
-describe('an inside address in what clients drop', () => {
+describe('an internal address in text that clients ignore', () => {
   const long = 'p'.repeat(700);
   it.each([
     'http://example.org,b@10.0.0.1/',
@@ -85,13 +85,13 @@ describe('an inside address in what clients drop', () => {
     `http://example.org:${long}%23@10.0.0.1/`,
     'http://[fe80::1%25eth0]/',
     'http://[::1%25lo]:80/x',
-  ])('is seen in %s', (text) => {
+  ])('is detected in %s', (text) => {
     const urls = [...VALUES, ...PATHS].map((path) => place(path, text));
     expect(urls.filter((url) => !judge(url).startsWith('deny rules/nested_internal'))).toEqual([]);
   });
 
   it.each(['http:%09//10.0.0.1/', 'http:/%0a/10.0.0.1/', '/%09/10.0.0.1/', '%22//10.0.0.1/%22', '%3C//10.0.0.1/%3E'])(
-    'is seen in %s',
+    'is detected in %s',
     (text) => {
       const urls = ['/?x={}', '/?url={}', '/?{}', '/?a=1;x={}'].map((path) => place(path, text));
       expect(urls.map((url) => judge(url))).toEqual(urls.map(() => 'deny rules/nested_internal'));
@@ -103,22 +103,22 @@ describe('an inside address in what clients drop', () => {
     '/?u=view-source:http://b.org',
     '/#/x?url=http://10.0.0.1/',
     '/#?u=//127.0.0.1',
-  ])('is seen in %s', (path) => {
+  ])('is detected in %s', (path) => {
     expect(judge(place(path, ''))).toBe('deny rules/nested_internal');
   });
 
-  it('is seen where it is short, in base64', () => {
+  it('is detected if it is short, in base64', () => {
     const texts = ['//[::1]', '//127.1', 'ftp://h/', 'http://h'];
     const urls = texts.flatMap((text) => [...VALUES, ...PATHS].map((path) => place(path, base64(text))));
     expect(urls.filter((url) => judge(url) !== 'deny rules/nested_internal')).toEqual([]);
   });
 
-  it('is seen behind many that are not inside', () => {
+  it('is detected after many that are not internal', () => {
     const outside = `a=${base64('//b.org/x')}&`.repeat(20);
     expect(judge(`https://example.com/?${outside}u=${base64('//10.0.0.1/')}`)).toBe('deny rules/nested_internal');
   });
 
-  it('is not seen where no client reads one', () => {
+  it('is not detected if no client would read one', () => {
     const urls = ['/?u=mailto:me@example.org', '/?x=a@10.0.0.1', '/?x=see%20http://example.com/@10.0.0.1'];
     expect(urls.map((path) => judge(`https://example.com${path}`))).toEqual(
       urls.map(() => 'allow default/classified_read'),
@@ -140,7 +140,7 @@ describe('a name or a word', () => {
     ['/x/logout.aspx/a/b', 'deny rules/action_get'],
     ['/subscribe.cgi/x', 'deny rules/subscribe'],
     ['/logout.html/x', 'allow default/classified_read'],
-  ])('is seen: %s', (path, expected) => {
+  ])('is detected: %s', (path, expected) => {
     expect(judge(`https://example.com${path}`)).toBe(expected);
   });
 });

@@ -1,4 +1,4 @@
-/** The console on a fleet's ledger in PostgreSQL: every page works; without the database each says what is missing. */
+/** The console on a fleet's ledger in PostgreSQL. Every page works; without the database each says what is missing. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -39,7 +39,7 @@ beforeAll(async () => {
     `INSERT INTO pagegate.usage_days SELECT accounts.id, day, nodes.id, 1000 + day - ${TODAY}
      FROM pagegate.accounts, pagegate.nodes, generate_series(${TODAY - 399}, ${TODAY - 1}) AS day`,
   );
-  // A user of the account's name, for the addresses of users.
+  // A user with the account's name, for the addresses of users.
   console.users.add('pro', 'viewer');
   operator = await console.signIn('operator');
   account = await console.signInWithKey(console.server.keys['pro']!);
@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 const OWN: Readonly<Record<string, string>> = { name: 'pro', action: 'suspend', generation: '1', id: '1' };
-/** Of users, where others are of accounts. */
+/** Values for the pages of users; those of accounts differ. */
 const OF_USERS: Readonly<Record<string, string>> = { action: 'remove' };
 const pages = ROUTES.filter(({ method }) => method === 'GET').map(
   ({ path, roles }) => [path, roles !== 'anybody' && roles.includes('account') && !roles.includes('operator')] as const,
@@ -82,7 +82,7 @@ describe('on a ledger in PostgreSQL', () => {
     expect((await account.get('account')).text).toContain('Account pro');
   });
 
-  it('changes are made, followed by the node, and stand in the audit', async () => {
+  it('changes are made, followed by the node, and recorded in the audit', async () => {
     await operator.submit('accounts', { name: 'newcomer' });
     await operator.submit('accounts/newcomer/subscribe', { plan: 'pro', reference: 'PAY-newcomer' });
     const key = /<code class="secret">([^<]+)</.exec((await operator.get('accounts/newcomer')).text)![1]!;
@@ -95,7 +95,7 @@ describe('on a ledger in PostgreSQL', () => {
     expect((await operator.get('audit')).text).toContain('account.suspend');
   });
 
-  it('without the database, pages that need it say so, the others go on, and all come back', async () => {
+  it('without the database, pages that need it say so, the others work, and all recover', async () => {
     await database.crash();
     for (const path of ['', 'decisions', 'try?url=shop.example.com', 'generations', 'health', 'you'])
       expect((await operator.get(path)).status, path).toBe(200);

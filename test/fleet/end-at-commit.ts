@@ -1,8 +1,8 @@
-/** A connection that is lost when it matters most. */
+/** A connection that is lost at the worst moment. */
 import { PagegateError } from '../../src/errors.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
 
-/** A connection that ends around a commit. */
+/** Returns a connection that ends just before or just after a commit. */
 export function endAtCommit(engine: Engine, when: 'before' | 'after'): Engine {
   let isGone = false;
   const look = (): void => {
@@ -20,7 +20,7 @@ export function endAtCommit(engine: Engine, when: 'before' | 'after'): Engine {
     script: async (text) => {
       look();
       if (text !== 'COMMIT') return engine.script(text);
-      // The engine rolls back what a connection that has ended had begun.
+      // The engine rolls back the open transaction of a connection that has ended.
       await engine.script(when === 'before' ? 'ROLLBACK' : 'COMMIT');
       isGone = true;
       look();

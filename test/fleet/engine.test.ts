@@ -1,4 +1,4 @@
-/** Databases that are not what a fleet needs: each is refused with words that say what to do, and left as it was. */
+/** Databases that a fleet cannot use: each is refused with a message that says what to do, and left unchanged. */
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -11,7 +11,7 @@ import type { SyncReply } from '../../src/ledger/postgres/sync.ts';
 import { freePort } from '../../tools/free-port.ts';
 import { Pglite } from './pglite.ts';
 
-const told = (task: Promise<unknown>): Promise<string> =>
+const outcomeOf = (task: Promise<unknown>): Promise<string> =>
   task.then(
     () => 'done',
     (error: unknown) => (error instanceof PagegateError ? `${error.code}: ${error.message}` : String(error)),
@@ -24,7 +24,7 @@ describe('a URL of a database', () => {
     ['postgres://pagegate@[::1]:1/x?sslmode=require', ['::1:1'], 'require'],
     ['postgres://pagegate@localhost,[::1]:1/x', ['localhost:5432', '::1:1'], 'disable'],
     ['postgres://pagegate@127.example.net/x', ['127.example.net:5432'], 'verify-full'],
-  ])('%s is understood', (url, hosts, sslMode) => {
+  ])('%s is accepted', (url, hosts, sslMode) => {
     const address = parseEngineUrl(url);
     expect(address.hosts.map(({ host, port }) => `${host}:${port}`)).toEqual(hosts);
     expect(address.sslMode).toBe(sslMode);
@@ -90,13 +90,13 @@ async function oldServer(version: string): Promise<Server> {
 describe('a server', () => {
   const urlOf = (port: number): string => `postgres://pagegate@127.0.0.1:${port}/pagegate`;
 
-  it('that is not there is named, with what to check', async () => {
+  it('that does not exist is named, with what to check', async () => {
     const [one, two] = [await freePort(), await freePort()];
     const url = `postgres://pagegate@127.0.0.1:${one},127.0.0.1:${two}/pagegate`;
-    const text = await told(connectEngine({ url, password: '' }));
+    const text = await outcomeOf(connectEngine({ url, password: '' }));
     expect(text).toMatch(/^ledger_unavailable/);
     for (const port of [one, two]) expect(text).toContain(`127.0.0.1:${port}`);
-    expect(await told(connectEngine({ url: `postgres://u@[::1]:${one}/x`, password: '' }))).toContain(
+    expect(await outcomeOf(connectEngine({ url: `postgres://u@[::1]:${one}/x`, password: '' }))).toContain(
       `u@[::1]:${one}/`,
     );
     expect(text).toContain('Check host and port in ledger.url');
@@ -105,7 +105,7 @@ describe('a server', () => {
   it('that is too old is refused', async () => {
     const server = await oldServer('120022');
     const { port } = server.address() as { port: number };
-    expect(await told(connectEngine({ url: urlOf(port), password: 'x' }))).toMatch(
+    expect(await outcomeOf(connectEngine({ url: urlOf(port), password: 'x' }))).toMatch(
       /^ledger_unavailable.*PostgreSQL 13 or newer is needed, got version number 120022/,
     );
     server.close();
@@ -119,10 +119,10 @@ describe('a database', () => {
   }, 120_000);
   afterAll(() => home.stop());
 
-  it('of somebody else is left alone', async () => {
+  it('of another program is left alone', async () => {
     await home.run('CREATE SCHEMA pagegate; CREATE TABLE pagegate.orders (id int)');
     const engine = await home.connectAside();
-    expect(await told(prepareSchema(engine))).toMatch(
+    expect(await outcomeOf(prepareSchema(engine))).toMatch(
       /^ledger_unavailable.*something else \(orders\).*another database/,
     );
     const { rows } = await home.database.query(
@@ -132,22 +132,22 @@ describe('a database', () => {
     await home.clear();
   });
 
-  it('without tables is no ledger where none is made, with those of a newer program it is refused', async () => {
+  it('without tables is not reported as a ledger, and is refused if its tables are of a newer program', async () => {
     const engine = await home.connectAside();
-    expect(await told(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
+    expect(await outcomeOf(prepareSchema(engine, { create: false }))).toMatch(/^no_ledger/);
     expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({ ledger: undefined });
     const id = await prepareSchema(engine);
     expect(id).toMatch(/^[0-9a-f]{32}$/);
     expect(await prepareSchema(engine)).toBe(id);
     await home.run('UPDATE pagegate.ledger SET version = 99');
-    expect(await told(prepareSchema(engine))).toMatch(/^ledger_version.*expected version \d+, got 99/);
+    expect(await outcomeOf(prepareSchema(engine))).toMatch(/^ledger_version.*expected version \d+, got 99/);
     expect(await readFleetDatabase(engine, undefined, 60)).toMatchObject({
       ledger: { version: 99, expected: SCHEMA_VERSION },
     });
     await home.clear();
   });
 
-  it('of an earlier version is brought up, and what was not written down then is no loss', async () => {
+  it('of an earlier version is upgraded, and what it did not record does not count as lost', async () => {
     const engine = await home.connectAside();
     const id = await prepareSchema(engine);
     await home.run(

@@ -1,4 +1,4 @@
-/** The rules of a fleet, with PostgreSQL inside the test's process. */
+/** The rules of a fleet, with PostgreSQL inside the test process. */
 import { Pglite } from './pglite.ts';
 import { describeFleet } from './suite.ts';
 

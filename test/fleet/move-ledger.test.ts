@@ -1,4 +1,4 @@
-/** A ledger moves to PostgreSQL inside the test's process, and back. */
+/** A ledger moves to PostgreSQL inside the test process, and back. */
 import { describeMove } from './move-suite.ts';
 import { Pglite } from './pglite.ts';
 

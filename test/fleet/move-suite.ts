@@ -17,7 +17,7 @@ import type { EngineHarness } from './suite.ts';
 
 const STALENESS_SECONDS = 60;
 
-/** Everything that a move carries as it is. */
+/** Returns everything that a move copies unchanged. */
 async function contentOf(store: LedgerStore): Promise<unknown> {
   const tables: Record<string, unknown[]> = {};
   const columns: Readonly<Record<string, string>> = {
@@ -38,7 +38,7 @@ async function contentOf(store: LedgerStore): Promise<unknown> {
   return tables;
 }
 
-/** What the operator sees. */
+/** Returns what the operator sees. */
 async function seenIn(ledger: Ledger): Promise<unknown> {
   const views = await ledger.list();
   return {
@@ -72,7 +72,7 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       keyFile: folder.keyFile,
     });
 
-  /** A ledger with accounts of all kinds that has served, and was stopped. Returns a key that is current. */
+  /** Creates a ledger with accounts of all kinds that has served and was stopped. Returns a valid key. */
   async function fill(): Promise<string> {
     const ledger = folder.ledger();
     for (const name of ['acme', 'empty', 'gone']) await ledger.createAccount(name);
@@ -103,7 +103,7 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       const [content, seen] = [await contentOf(local.store), await seenIn(local)];
       const report = await moveToPostgres(folder.file, connect);
       expect(report).toMatchObject({ accounts: 3, keys: 3, used: 42 });
-      // A command that had the file open before, and waited for the lock: nothing would ever read its change.
+      // A command that had opened the file before and waited for the lock: its change would never be read.
       expect(await codeOf(local.createAccount('late'))).toBe('ledger_moved');
       await local.close();
       const fleet = await inFleet();
@@ -127,12 +127,12 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       expect(await seenIn(again)).toEqual(after);
       await node.start();
       await expect.poll(() => node.reserver.counters?.reason).toMatch(/moved/);
-      // Nobody hears it there any more.
+      // The database gets no more messages there.
       await node.stop({ limitMs: 300 });
       node.remove();
     });
 
-    it('goes on with the usage of the day after both ways', async () => {
+    it('continues the usage of the day in both directions', async () => {
       const key = await fill();
       await moveToPostgres(folder.file, connect);
       await moveToFile(connect, folder.file, STALENESS_SECONDS);
@@ -150,7 +150,7 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       expect(days.map(({ lookups }) => lookups)).toEqual([25, 22, 1]);
     });
 
-    it('is refused while a server runs, and where accounts are already', async () => {
+    it('is refused while a server runs, and if the destination already has accounts', async () => {
       await fill();
       const release = tryWriterLock(folder.file)!;
       expect(await codeOf(moveToPostgres(folder.file, connect))).toBe('ledger_in_use');
@@ -171,7 +171,7 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       await fill();
       const interrupted = async (): Promise<Engine> => endAtCommit(await connect(), 'before');
       expect(await codeOf(moveToPostgres(folder.file, interrupted))).toBe('ledger_unavailable');
-      // Nobody can say whether it has arrived: neither home is served until the move is run again.
+      // It is unknown whether the commit arrived: neither ledger is served until the move is run again.
       await expect(openLedger({ file: folder.file, keyFile: folder.keyFile })).rejects.toThrow(/was moved to/);
       expect(await moveToPostgres(folder.file, connect)).toMatchObject({ accounts: 3, used: 42 });
       expect(await codeOf(moveToFile(interrupted, folder.file, STALENESS_SECONDS))).toBe('ledger_unavailable');
@@ -180,7 +180,7 @@ export function describeMove(start: () => Promise<EngineHarness>): void {
       expect(await folder.ledger().list()).toHaveLength(3);
     });
 
-    it('that ends after its commit has arrived, and is finished where that is left', async () => {
+    it('that ends after its commit has taken effect, and is finished when it is run again', async () => {
       await fill();
       const interrupted = async (): Promise<Engine> => endAtCommit(await connect(), 'after');
       expect(await codeOf(moveToPostgres(folder.file, interrupted))).toBe('ledger_unavailable');

@@ -1,4 +1,4 @@
-/** A node of a fleet in the test's process: its copy, its ledger writer's work, and a worker's meter. */
+/** A node of a fleet in the test process: its copy of the ledger, the ledger writer's work, and a worker's meter. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ import { Reserver } from '../../src/ledger/writer/reserver.ts';
 import { chargeOnce, type Outcome } from '../ledger/support.ts';
 
 const TICK_MS = 20;
-/** A disk or a machine that stands still for seconds is no defect: only what never comes is. */
+/** Generous timeout: a disk or machine that stalls for seconds is not a defect. */
 const PATIENCE_MS = 60_000;
 /** Longer than the engine takes an earlier session to live: what is used is told in the end, whenever the engine can be reached. */
 const LEAVE_MS = 10_000;
@@ -33,9 +33,9 @@ export class TestNode {
   reserver!: Reserver;
   session!: NodeSession;
   meter!: Meter;
-  /** Why its state is not its own any more. */
+  /** The reason why its session was taken over; undefined if it was not. */
   fenced: string | undefined;
-  /** What clients have read as answers. */
+  /** Number of answers that clients have received. */
   served = 0;
   #timer: NodeJS.Timeout | undefined;
   readonly #options: NodeOptions;
@@ -90,14 +90,14 @@ export class TestNode {
     }, TICK_MS);
   }
 
-  /** The account that a key opens, when the node has heard of it. */
+  /** Returns the account of a key, once the node knows it. */
   async account(key: string) {
     for (;;) {
       try {
         const found = this.meter.authenticate(key);
         if (found.kind === 'account') return found.account;
       } catch {
-        // Not heard yet.
+        // Not known yet.
       }
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
@@ -106,12 +106,12 @@ export class TestNode {
   async charge(key: string): Promise<Outcome> {
     const outcome = await chargeOnce(this.meter, await this.account(key));
     if (typeof outcome === 'number') this.served += 1;
-    // A refusal comes at once, and who asks again must let this process hear the engine meanwhile.
+    // A refusal returns at once. A client that retries must let this process handle the engine's answers meanwhile.
     else await nextTurn();
     return outcome;
   }
 
-  /** Ends as a server does that is told to. */
+  /** Stops as a server does on SIGTERM. */
   async stop({ limitMs = LEAVE_MS } = {}): Promise<void> {
     clearInterval(this.#timer);
     await this.meter.close();
@@ -120,7 +120,7 @@ export class TestNode {
     else await this.session.leave({ limitMs });
   }
 
-  /** Ends as processes do that are killed; with `power`, the memory goes too. */
+  /** Ends like killed processes. With `power`, the shared memory is lost, too. */
   async crash({ power = false } = {}): Promise<void> {
     clearInterval(this.#timer);
     await this.meter.close();

@@ -1,13 +1,13 @@
-/** PostgreSQL inside the test's process: the same statements, without a server. */
+/** PostgreSQL inside the test process: the same statements, without a server. */
 import { PGlite } from '@electric-sql/pglite';
 import { PagegateError } from '../../src/errors.ts';
 import type { Engine } from '../../src/ledger/postgres/engine.ts';
 import type { EngineHarness } from './suite.ts';
 
-/** One database; its connections share a session, as the package does. */
+/** One database. Its connections share a session, because the package has only one. */
 export class Pglite implements EngineHarness {
   readonly database: PGlite;
-  /** Replaced by tests that cut the line. */
+  /** Set by tests that cut the connection. */
   isDown = false;
   readonly #engines = new Set<PgliteEngine>();
 
@@ -24,13 +24,13 @@ export class Pglite implements EngineHarness {
     return engine;
   };
 
-  /** A connection that {@link cut} leaves alone. */
+  /** Returns a connection that {@link cut} does not end. */
   async connectAside(): Promise<PgliteEngine> {
     await this.database.exec('SET search_path = pagegate');
     return new PgliteEngine(this);
   }
 
-  /** Forgets everything. */
+  /** Deletes all data. */
   async clear(): Promise<void> {
     this.isDown = false;
     await this.database.exec('DROP SCHEMA IF EXISTS pagegate CASCADE');
@@ -92,7 +92,7 @@ class PgliteEngine implements Engine {
     }
   }
 
-  /** An answer that the line loses never comes: nobody knows what became of the statement. */
+  /** If the connection is lost, no answer arrives, and the outcome of the statement is unknown. */
   async #answer<T>(task: () => Promise<T>): Promise<T> {
     try {
       const result = await task();

@@ -1,4 +1,4 @@
-/** A pooler between a node and PostgreSQL: one that keeps a session for its client is as good as the server itself, any other is refused. */
+/** A pooler between a node and PostgreSQL. One that keeps a session for each client works like the server itself; any other is refused. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** Starts a pooler; returns the URL of the database behind it. */
+/** Starts a pooler. Returns the URL of the database behind it. */
 async function startPooler(settings: readonly string[]): Promise<string> {
   const port = await freePort();
   const file = join(folder, 'pgbouncer.ini');
@@ -54,11 +54,11 @@ async function startPooler(settings: readonly string[]): Promise<string> {
   const user = process.getuid?.() === 0 ? ['-u', 'postgres'] : [];
   const child = spawn(PGBOUNCER, [...user, file], { stdio: ['ignore', 'ignore', 'pipe'] });
   pooler = child;
-  let said = '';
+  let output = '';
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    output += text;
   });
-  await expect.poll(() => said, { timeout: 20_000 }).toContain('process up');
+  await expect.poll(() => output, { timeout: 20_000 }).toContain('process up');
   return `postgres://pagegate@127.0.0.1:${port}/pagegate`;
 }
 
@@ -66,7 +66,7 @@ it.each([
   ['transactions', ['pool_mode = transaction']],
   ['transactions, in turn', ['pool_mode = transaction', 'server_round_robin = 1', 'min_pool_size = 3']],
   ['statements', ['pool_mode = statement']],
-])('one that lends sessions by %s is refused, and nothing is made', async (_by, settings) => {
+])('one that assigns sessions by %s is refused, and nothing is created', async (_by, settings) => {
   const url = await startPooler(settings);
   await expect(connectEngine({ url, password: server.password })).rejects.toMatchObject({
     code: 'ledger_unavailable',
@@ -78,18 +78,18 @@ it.each([
 it.each([
   ['several sessions', ['pool_mode = session']],
   ['no session but the first', ['pool_mode = session', 'default_pool_size = 1']],
-])('one that lends %s for as long as a client stays is used', async (_what, settings) => {
+])('one that assigns %s for as long as a client stays is accepted', async (_what, settings) => {
   const url = await startPooler(settings);
   const engine = await connectEngine({ url, password: server.password });
   try {
     await prepareSchema(engine);
-    let heard = 0;
+    let notifications = 0;
     await engine.listen(() => {
-      heard += 1;
+      notifications += 1;
     });
     await engine.script("NOTIFY pagegate, 'own'");
     await server.sql("NOTIFY pagegate, 'of another'");
-    await expect.poll(() => heard).toBe(1);
+    await expect.poll(() => notifications).toBe(1);
   } finally {
     await engine.close();
     await server.sql('DROP SCHEMA pagegate CASCADE');

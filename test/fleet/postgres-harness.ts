@@ -35,7 +35,7 @@ export class PostgresHarness implements EngineHarness {
     await this.run('DROP SCHEMA IF EXISTS pagegate CASCADE');
   }
 
-  /** Those that listen are nodes. */
+  /** Sessions that listen belong to nodes. */
   async cut(): Promise<void> {
     this.isDown = true;
     await this.run(

@@ -1,4 +1,4 @@
-/** The rules of a fleet over a PostgreSQL server with a standby, and what only a server can show. */
+/** The rules of a fleet with a PostgreSQL server and its standby, and behavior that only a real server can show. */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ describe('a database and its standby', () => {
     rmSync(keys, { recursive: true, force: true });
   });
 
-  it('may default to another isolation: each statement sees what others have committed', async () => {
+  it('may default to another isolation level: each statement sees what others have committed', async () => {
     const { url, password } = primary;
     await primary.sql("ALTER DATABASE pagegate SET default_transaction_isolation = 'repeatable read'");
     const engine = await connectEngine({ url, password });
@@ -41,7 +41,7 @@ describe('a database and its standby', () => {
     await engine.close();
   });
 
-  it('loses a session that stands still in a transaction: nodes may wait for its locks', async () => {
+  it('ends a session that is idle in a transaction: nodes may wait for its locks', async () => {
     const { url, password } = primary;
     const engine = await connectEngine({ url, password });
     const [row] = await engine.query("SELECT current_setting('idle_in_transaction_session_timeout') AS limit");
@@ -49,7 +49,7 @@ describe('a database and its standby', () => {
     await engine.close();
   });
 
-  it('that takes no writes any more is left for the next host', async () => {
+  it('that has become read-only is left for the next host', async () => {
     const other = await cluster.primary();
     const { password } = primary;
     const url = `postgres://pagegate@127.0.0.1:${other.port},127.0.0.1:${primary.port}/pagegate`;

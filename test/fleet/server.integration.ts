@@ -1,4 +1,4 @@
-/** A database as operators meet it: what is wrong with it is said, doctor looks at it, and the console shows what is in it. */
+/** A database as operators see it: faults are reported, doctor checks it, and the console shows its contents. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -40,16 +40,12 @@ describe('a database that a fleet cannot use', () => {
     ],
     ['no password', () => ({ url: urlOf({}), password: '' }), /Check ledger.password_file or PAGEGATE_LEDGER_PASSWORD/],
     ['an unknown user', () => ({ url: urlOf({ user: 'nobody' }) }), /authentication failed/],
-    [
-      'a database that is not there',
-      () => ({ url: urlOf({ database: 'none' }) }),
-      /does not exist.*Create the database/,
-    ],
-    ['a port where nothing listens', () => ({ url: urlOf({ port: 1 }) }), /ECONNREFUSED.*Check host and port/],
+    ['a missing database', () => ({ url: urlOf({ database: 'none' }) }), /does not exist.*Create the database/],
+    ['a port without a listener', () => ({ url: urlOf({ port: 1 }) }), /ECONNREFUSED.*Check host and port/],
     ['a standby', () => ({ url: urlOf({ port: standby.port }) }), /a standby, which takes no writes. Name the primary/],
     ['a server without TLS', () => ({ url: urlOf({ query: '?sslmode=require' }) }), /does not support SSL/],
     [
-      'tables of somebody else',
+      'tables of another program',
       () => ({ url: urlOf({}), before: 'CREATE SCHEMA pagegate; CREATE TABLE pagegate.orders (id int)' }),
       /holds something else \(orders\). Name another database/,
     ],
@@ -85,7 +81,7 @@ describe('a database that a fleet cannot use', () => {
     expect((error as PagegateError).message).not.toContain(primary.password);
   });
 
-  it('whose tables are newer is refused by an older program, and left as they are', async () => {
+  it('with newer tables is refused by an older program, and left unchanged', async () => {
     const place = installationOf();
     expect((await place.pagegate('account', 'create', 'acme')).code).toBe(0);
     await primary.sql('UPDATE pagegate.ledger SET version = 99');
@@ -107,7 +103,7 @@ function installationOf() {
 describe('doctor', () => {
   beforeEach(clear);
 
-  it('tells of the database, its replication and this node', async () => {
+  it('reports on the database, its replication and this node', async () => {
     const place = installationOf();
     const look = async () => {
       const { json } = await place.pagegate('doctor');
@@ -123,7 +119,7 @@ describe('doctor', () => {
     await primary.sql(
       "INSERT INTO pagegate.nodes (id, name, session, created_at, seen_at) VALUES ('x', 'edge-9', 's', 0, 1); UPDATE pagegate.ledger SET learning_since = 1, history = 1",
     );
-    expect(await text()).toMatch(/has lost commits: nothing is granted.*edge-9 not heard, with 0 lookups/);
+    expect(await text()).toMatch(/has lost commits and grants nothing.*no report from edge-9, with 0 lookups/);
     await primary.sql("ALTER SYSTEM SET synchronous_standby_names = ''");
     await primary.sql('SELECT pg_reload_conf()');
     place.remove();
@@ -133,7 +129,7 @@ describe('doctor', () => {
 describe('the commands of a fleet', () => {
   beforeEach(clear);
 
-  it('tell as JSON which nodes there are, and what became of one', async () => {
+  it('list the nodes as JSON, and the outcome for one of them', async () => {
     const place = installationOf();
     await place.pagegate('account', 'create', 'acme');
     await primary.sql(

@@ -1,4 +1,4 @@
-/** Nodes that share one ledger: the rules of the fleet. */
+/** The rules of a fleet: nodes that share one ledger. */
 import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -17,21 +17,21 @@ import { SEED } from '../support/seed.ts';
 import { endAtCommit } from './end-at-commit.ts';
 import { TestNode } from './node.ts';
 
-/** An engine that a test can cut off. */
+/** An engine that a test can disconnect. */
 export interface EngineHarness {
   readonly connect: () => Promise<Engine>;
-  /** A connection that {@link cut} leaves alone. */
+  /** Returns a connection that {@link cut} does not end. */
   connectAside(): Promise<Engine>;
-  /** Forgets everything, and is reached again. */
+  /** Deletes all data and makes the engine reachable again. */
   clear(): Promise<void>;
-  /** Ends the nodes' connections; nobody connects until `isDown` is false again. */
+  /** Ends the nodes' connections. New ones are refused until `isDown` is false again. */
   cut(): Promise<void>;
   isDown: boolean;
   run(text: string): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** The rules of a fleet, over any engine. */
+/** The rules of a fleet, with any engine. */
 export function describeFleet(start: () => Promise<EngineHarness>): void {
   let engine: EngineHarness;
   let ledger: Ledger;
@@ -72,7 +72,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
     return (await ledger.subscribe(name, 'custom', `PAY-${name}`, limit)).issued!.key;
   }
 
-  /** What must hold at every moment: nothing granted beyond the limit, nothing spent beyond what was granted, no answer uncounted. */
+  /** Checks the invariants: nothing granted beyond the limit, nothing spent beyond the grants, no answer uncounted. */
   async function expectConservation(limit: number, account = 'acme'): Promise<void> {
     const rows = await ledger.store.rows<{ granted: number; spent: number }>(
       'SELECT granted, spent FROM grants JOIN accounts ON accounts.id = account_id WHERE accounts.name = ?',
@@ -82,7 +82,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
     expect(rows.reduce((sum, { granted }) => sum + granted, 0)).toBeLessThanOrEqual(limit);
   }
 
-  /** What the fleet's ledger knows of all nodes together. */
+  /** Returns what the fleet's ledger has recorded for all nodes together. */
   async function known(): Promise<{ granted: number; spent: number }> {
     const [row] = await ledger.store.rows<{ granted: number; spent: number }>(
       'SELECT sum(granted)::int8 AS granted, sum(spent)::int8 AS spent FROM grants',
@@ -93,7 +93,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
   const served = (): number => nodes.reduce((sum, node) => sum + node.served, 0);
 
   describe('a fleet', () => {
-    it('serves exactly the limit over all nodes, refuses then, and counts what was served', async () => {
+    it('serves exactly the limit over all nodes, then refuses, and counts what was served', async () => {
       const limit = 700;
       const key = await subscribe('acme', limit);
       const fleet = [await addNode('one'), await addNode('two'), await addNode('three')];
@@ -116,7 +116,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
 
-    it('finds the lines of its audit by account, by who and what, and by time, as one host does', async () => {
+    it('filters its audit by account, by user and action, and by time, like a single host', async () => {
       await subscribe('acme', 100);
       await subscribe('other', 100);
       const now = Math.floor(Date.now() / 1_000);
@@ -130,7 +130,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         expect(await found(undefined, filter)).toBe(0);
     });
 
-    it('issues no key on a host that has another ledger.key, or none, and makes none there', async () => {
+    it('issues no key on a host with another ledger.key or without one, and creates none there', async () => {
       const key = await subscribe('acme', 100);
       const elsewhere = join(keys, 'elsewhere', 'ledger.key');
       const other = async (): Promise<Ledger> => {
@@ -147,7 +147,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       const wrong = await other();
       await expect(wrong.rotateKey('acme')).rejects.toMatchObject(refused);
       expect((await ledger.showKey('acme')).key).toBe(key);
-      // Where the file is lost everywhere, one node's becomes that of all.
+      // If the file is lost everywhere, that of one node becomes that of all.
       const made = await wrong.rotateKey('acme', 0, true);
       expect((await wrong.showKey('acme')).key).toBe(made.key);
       await expect(ledger.rotateKey('acme')).rejects.toMatchObject(refused);
@@ -160,8 +160,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await one.charge(key);
       await ledger.subscribe('acme', 'custom', 'PAY-2', 10_000);
       const account = await two.account(key);
-      // Nearly all is spent on the second node; what the first one holds is recalled for the rest.
-      // A charge may give up while that takes longer than it waits; then it is tried again.
+      // Nearly everything is spent on the second node; what the first one holds is recalled for the rest.
+      // A charge may time out while that takes too long; then it is repeated.
       let count = 0;
       for (let outcome = await two.charge(key); outcome !== 'quota_exhausted'; outcome = await two.charge(key)) {
         if (typeof outcome === 'number') count += 1;
@@ -171,7 +171,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(account.name).toBe('acme');
     }, 240_000);
 
-    it('cut off from its ledger serves from its block, then answers nothing, and goes on afterwards', async () => {
+    it('serves from its block when cut off from its ledger, then refuses, and recovers afterwards', async () => {
       const key = await subscribe('acme', 100_000);
       const node = await addNode('one', { timeoutMs: 300, maxStalenessSeconds: 5 });
       expect(await node.charge(key)).toBe(99_999);
@@ -180,7 +180,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       while (typeof (await node.charge(key)) === 'number') count += 1;
       expect(count).toBeGreaterThan(10);
       expect(count).toBeLessThanOrEqual(1_000);
-      // A key that the copy does not know may be new.
+      // A key that is missing in the copy may be new.
       await expect.poll(() => node.meter.health().ready).toBe(false);
       expect(() => node.meter.authenticate(createApiKey())).toThrow(/not heard|fleet/);
       engine.isDown = false;
@@ -189,19 +189,19 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expectConservation(100_000);
     }, 120_000);
 
-    it('goes on after the death of its ledger writer, also while the fleet’s ledger is away', async () => {
+    it('continues after the death of its ledger writer, even while the fleet’s ledger is unavailable', async () => {
       const key = await subscribe('acme', 100_000);
       const node = await addNode('one', { timeoutMs: 300 });
       for (let i = 0; i < 20; i += 1) expect(await node.charge(key)).toEqual(expect.any(Number));
       await engine.cut();
       await node.crash();
       await node.start();
-      // What is reserved is spent at once, without a word from the engine.
+      // Reserved lookups are spent at once, without a message from the engine.
       const account = node.meter.authenticate(key);
       expect(account.kind).toBe('account');
       expect(await node.charge(key)).toEqual(expect.any(Number));
       engine.isDown = false;
-      // The engine takes it for the successor, and waits for no other session.
+      // The engine accepts it as the successor, and does not wait for another session to end.
       const problems = new Set<string>();
       await expect
         .poll(
@@ -217,7 +217,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect((await ledger.view('acme')).quota.quota_used).toBe(node.served);
     }, 120_000);
 
-    it('reports and gives back all when it stops in order, also where its connection was cut before', async () => {
+    it('reports and gives back everything on an orderly stop, even if its connection was cut before', async () => {
       const key = await subscribe('acme', 100_000);
       const node = await addNode('one');
       for (let i = 0; i < 50; i += 1) await node.charge(key);
@@ -228,7 +228,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await known()).toEqual({ granted: 50, spent: 50 });
     }, 120_000);
 
-    it('stops in time while its ledger is away; what it used stays granted, and is told by its next session', async () => {
+    it('stops in time while its ledger is unavailable; its usage stays granted, and its next session reports it', async () => {
       const limit = 100_000;
       const key = await subscribe('acme', limit);
       const node = await addNode('one');
@@ -238,7 +238,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       const before = await known();
       expect(before.spent).toBeLessThanOrEqual(node.served);
       expect(before.granted).toBeGreaterThanOrEqual(node.served);
-      // The goodbye was given up.
+      // The final report was given up.
       engine.isDown = false;
       await new Promise((resolve) => setTimeout(resolve, 300));
       expect(await known()).toEqual(before);
@@ -248,11 +248,11 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await known()).toEqual({ granted: node.served, spent: node.served });
     }, 120_000);
 
-    it('gives back all when it stops before its first word was taken', async () => {
+    it('gives back everything if it stops before its first message was accepted', async () => {
       const key = await subscribe('acme', 3_000);
       const node = await addNode('one');
       for (let i = 0; i < 50; i += 1) await node.charge(key);
-      // Without its memory it does not know the session that the engine takes to live.
+      // Without its memory it does not know the session that the engine considers alive.
       await node.crash({ power: true });
       await node.start();
       await node.stop();
@@ -262,7 +262,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(spent - node.served).toBeLessThanOrEqual(30);
     }, 120_000);
 
-    it('does not count as current while it cannot take over a change', async () => {
+    it('is not reported as current while it cannot take over a change', async () => {
       const key = await subscribe('acme', 1_000);
       const [name, options] = ['one', { maxStalenessSeconds: 1 }];
       let isBroken = false;
@@ -287,8 +287,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(node.meter.authenticate(key).kind).toBe('unknown');
     }, 120_000);
 
-    it('counts each lookup once over the end of a cycle, in its own cycle', async () => {
-      // More than a process can ask for in two seconds.
+    it('counts each lookup once across the end of a cycle, in its own cycle', async () => {
+      // More than a process can request in two seconds.
       const key = await subscribe('acme', 100_000_000);
       const end = Math.floor(Date.now() / 1_000) + 2;
       await ledger.store.transaction(async (sql) => {
@@ -316,7 +316,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect((await fleetStatus(ledger, 60)).history).toBe(0);
     }, 120_000);
 
-    it('does not take a cycle that was forgotten long ago for lost commits', async () => {
+    it('does not take a cycle that was deleted long ago for lost commits', async () => {
       const key = await subscribe('acme', 1_000);
       const node = await addNode('one');
       await node.charge(key);
@@ -331,7 +331,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await node.charge(key)).toEqual(expect.any(Number));
     }, 120_000);
 
-    it('tells of many accounts and their days in messages that a slow engine can answer', async () => {
+    it('reports many accounts and their days in messages that a slow engine can answer', async () => {
       const count = 700;
       const anchor = Math.floor(Date.now() / 1_000);
       await engine.run(
@@ -339,12 +339,12 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
            SELECT 'many-' || n, 'active', ${anchor}, 'custom', 1000, ${anchor} FROM generate_series(1, ${count}) n;
          UPDATE ledger SET revision = revision + 1`,
       );
-      const told: SyncRequest[] = [];
+      const reports: SyncRequest[] = [];
       const connect = async (): Promise<Engine> => {
         const inner = await engine.connect();
         const query = inner.query.bind(inner);
         inner.query = async (text, values = []) => {
-          if (text.includes('sync(')) told.push(JSON.parse(String(values[0])) as SyncRequest);
+          if (text.includes('sync(')) reports.push(JSON.parse(String(values[0])) as SyncRequest);
           return query(text, values);
         };
         return inner;
@@ -360,16 +360,16 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         INSERT INTO usage_days WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 40)
           SELECT id, ${today} - n, 5 FROM accounts, n`);
       copy.close();
-      told.length = 0;
+      reports.length = 0;
       await node.start();
       await expect.poll(async () => (await known()).spent).toBe(5 * count);
-      await expect.poll(() => told.some(({ full }) => full)).toBe(true);
-      for (const { days } of told) expect(days.length).toBeLessThanOrEqual(10_250);
+      await expect.poll(() => reports.some(({ full }) => full)).toBe(true);
+      for (const { days } of reports) expect(days.length).toBeLessThanOrEqual(10_250);
       const days = await ledger.store.usageByDay(0, null);
       expect(days.reduce((sum, { lookups }) => sum + lookups, 0)).toBe(205 * count);
     }, 120_000);
 
-    it('goes on over a new connection while a newer program has upgraded the tables; an older one does not start', async () => {
+    it('continues over a new connection after a newer program upgraded the tables; an older program does not start', async () => {
       const key = await subscribe('acme', 100_000);
       const node = await addNode('one');
       await node.charge(key);
@@ -385,7 +385,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await known()).toEqual({ granted: 301, spent: 301 });
     }, 120_000);
 
-    it('gives back a grant whose answer it has never heard', async () => {
+    it('gives back a grant whose answer never arrived', async () => {
       const limit = 120;
       const key = await subscribe('acme', limit);
       const [one, two] = [await addNode('one'), await addNode('two')];
@@ -415,7 +415,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         .toEqual(['unknown', 'unknown']);
     }, 120_000);
 
-    it('says of a change whose commit got no answer that it may have been made', async () => {
+    it('reports that a change may have been made if its commit got no answer', async () => {
       for (const when of ['before', 'after'] as const) {
         const store = await PostgresStore.open(endAtCommit(await engine.connectAside(), when), {
           maxStalenessSeconds: 60,
@@ -440,7 +440,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(await behind()).toEqual([0, 2]);
     }, 120_000);
 
-    it('counts a dead node’s block as used until it comes back or is retired', async () => {
+    it('counts a dead node’s block as used until the node returns or is retired', async () => {
       const key = await subscribe('acme', 6_400);
       const one = await addNode('one', { maxStalenessSeconds: 5 });
       for (let i = 0; i < 10; i += 1) await one.charge(key);
@@ -451,12 +451,12 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(stranded).toMatchObject({ account: 'acme', node: 'one' });
       const { lookups } = await retireNode(ledger, 'one', { actor: 'tester', giveBack: true, maxStalenessSeconds: 1 });
       expect(lookups).toBe(stranded!.lookups);
-      // What was retired begins anew when it comes back.
+      // A retired node starts from zero when it returns.
       await one.start();
       await expect.poll(() => one.fenced).toMatch(/was retired by/);
     }, 120_000);
 
-    it('takes a copied folder for another node', async () => {
+    it('treats a copied folder as another node', async () => {
       const key = await subscribe('acme', 100_000);
       const one = await addNode('one');
       for (let i = 0; i < 5; i += 1) await one.charge(key);
@@ -473,7 +473,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect((await ledger.view('acme')).quota.quota_used).toBe(served());
     }, 120_000);
 
-    it('grants nothing while commits may be lost, and never sells twice what a node remembers', async () => {
+    it('grants nothing while commits may be lost, and never sells again what a node remembers', async () => {
       const limit = 640;
       const key = await subscribe('acme', limit);
       const [one, two] = [
@@ -482,7 +482,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       ];
       for (let i = 0; i < 50; i += 1) await one.charge(key);
       for (let i = 0; i < 50; i += 1) await two.charge(key);
-      // The engine forgets all that it has granted.
+      // The engine loses all its grants.
       await engine.run('DELETE FROM pagegate.grants');
       await engine.cut();
       engine.isDown = false;
@@ -506,7 +506,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
   });
 
   describe('an account at its limit', () => {
-    it('has been given back at most what was used, not what nodes only held', async () => {
+    it('is given back at most what was used, not what nodes only held', async () => {
       const key = await subscribe('acme', 2_000);
       const node = await addNode('one');
       for (let i = 0; i < 10; i += 1) await node.charge(key);
@@ -527,7 +527,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       vi.restoreAllMocks();
     });
 
-    /** As if a minute had gone by on all nodes, and they have told what they tell then. */
+    /** Simulates that a minute has passed on all nodes and that they have sent their reports. */
     async function passMinute(node: TestNode): Promise<void> {
       laterMs += 60_000;
       const { heardMs } = node.grants;
@@ -538,7 +538,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       for (;;) if ((await node.charge(key)) === 'quota_exhausted') break;
     };
 
-    it('is served again with what is given back to it, however long nobody was served', async () => {
+    it('is served again after lookups are given back to it, however long it was not served', async () => {
       const key = await subscribe('acme', 100);
       const [one, two] = [
         await addNode('one', { maxStalenessSeconds: 300 }),
@@ -554,7 +554,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await useUp(one, key);
       await useUp(two, key);
       expect(served()).toBe(110);
-      // As when another node gives something back: nobody tells of it.
+      // As if another node gave something back: no message reports it.
       await passMinute(one);
       await engine.run('UPDATE pagegate.cycles SET credit = credit + 5');
       await passMinute(one);
@@ -563,7 +563,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect(served()).toBe(115);
     }, 120_000);
 
-    it('is served again with what a node had not spent that is given up', async () => {
+    it('is served again with the unspent lookups of a node that is retired', async () => {
       const key = await subscribe('acme', 2_000);
       const [one, two] = [
         await addNode('one', { maxStalenessSeconds: 300 }),
@@ -583,8 +583,8 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
     }, 120_000);
   });
 
-  describe('a database that has forgotten its latest changes', () => {
-    /** Everything of an account, and that its number was given out. */
+  describe('a database that has lost its latest changes', () => {
+    /** Deletes everything of an account, and the record that its number was used. */
     const forget = (id: number): Promise<void> =>
       engine.run(
         `SET search_path = pagegate; ${['grants', 'cycles', 'node_totals', 'usage_days', 'api_keys', 'payments'].map((table) => `DELETE FROM ${table} WHERE account_id = ${id};`).join(' ')}
@@ -595,7 +595,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       engine.isDown = false;
     };
 
-    it('knows an account that it has lost once it was told of it, and gives its number to nobody else', async () => {
+    it('knows a lost account again once a node reports it, and gives its number to no other account', async () => {
       await subscribe('acme', 1_000);
       const key = await subscribe('lost', 1_000);
       const node = await addNode('one', { maxStalenessSeconds: 3, timeoutMs: 300 });
@@ -624,7 +624,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       expect((await ledger.view(`-${id}`)).account.state).toBe('closed');
     }, 120_000);
 
-    it('hears all that nodes hold as soon as one of them has shown that it forgot something', async () => {
+    it('gets reports of everything that nodes hold as soon as one of them shows that it lost something', async () => {
       const key = await subscribe('acme', 10_000);
       const [one, two] = [await addNode('one'), await addNode('two')];
       for (const node of [one, two]) await node.charge(key);
@@ -637,7 +637,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expect.poll(async () => (await fleetStatus(ledger, 60)).learning).toBe(false);
     }, 120_000);
 
-    it('is copied anew where a node hears of the loss while it takes over a change, and workers see it', async () => {
+    it('is copied again by a node that hears of the loss while it takes over a change, and workers see that', async () => {
       const key = await subscribe('acme', 1_000);
       let [isLost, isAsked] = [false, false];
       const connect = async (): Promise<Engine> => {
@@ -651,7 +651,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
                ALTER TABLE accounts ENABLE TRIGGER USER; UPDATE ledger SET revision = revision + 1, history = history + 1`,
             );
           }
-          // A worker that asks keeps what it finds until it is told of something new.
+          // A worker that looks up an account keeps the result until a change is reported.
           if (isAsked) node.meter.authenticate(key);
           return query(text, values);
         };
@@ -668,7 +668,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: true });
     }, 120_000);
 
-    it('has every later change on every node, also on those that know of the forgotten ones', async () => {
+    it('has every later change on every node, even on those that know of the lost ones', async () => {
       const [key, other] = [await subscribe('acme', 1_000), await subscribe('other', 1_000)];
       const pair = [await addNode('one'), await addNode('two')];
       for (const node of pair) for (const each of [key, other]) await node.account(each);
@@ -679,7 +679,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
       for (const node of pair)
         await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: false });
       await engine.cut();
-      // The standby that takes over has not heard of the change; the next one is made before the node is back.
+      // The promoted standby never received the change. The next one is made before the node is back.
       await engine.run(
         `SET search_path = pagegate; ALTER TABLE ledger DISABLE TRIGGER USER; ALTER TABLE accounts DISABLE TRIGGER USER;
          UPDATE ledger SET revision = ${revision}; UPDATE accounts SET state = 'active';
@@ -693,7 +693,7 @@ export function describeFleet(start: () => Promise<EngineHarness>): void {
         await expect.poll(() => node.meter.authenticate(other)).toMatchObject({ activated: false });
         await expect.poll(() => node.meter.authenticate(key)).toMatchObject({ activated: true });
       }
-      // It was lost once, however many nodes tell of it.
+      // It was lost once, however many nodes report it.
       expect((await fleetStatus(ledger, 60)).history).toBe(1);
     }, 120_000);
   });

@@ -1,4 +1,4 @@
-/** Runs what needs a PostgreSQL server; `make test` runs the same rules with PostgreSQL in its process. */
+/** Runs the tests that need a PostgreSQL server. `make test` runs the same rules with PostgreSQL inside the test process. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

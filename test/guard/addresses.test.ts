@@ -1,4 +1,4 @@
-/** Which addresses a guarded connection may lead to. */
+/** Which addresses a guarded connection may use. */
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { AddressCheck, isPublicAddress } from '../../src/guard/addresses.ts';
@@ -74,7 +74,7 @@ describe('an address', () => {
     expect(addresses.filter(isPublicAddress)).toEqual([]);
   });
 
-  test('is never public where the shipped policy has a rule for its network', () => {
+  test('is never public if the shipped policy has a rule for its network', () => {
     const { rules } = JSON.parse(readFileSync('data/policy/rules.json', 'utf8')) as {
       rules: readonly { readonly id: string; readonly ranges?: readonly string[] }[];
     };
@@ -87,13 +87,13 @@ describe('an address', () => {
 describe('an exception', () => {
   const check = new AddressCheck({ 'intranet.example': ['10.1.2.3', 'FD00:0::7'], '10.9.9.9': '10.9.9.9' });
 
-  test.each(['::1', '[::1]'])('is for an address as the host: %s', (host) => {
+  test.each(['::1', '[::1]'])('may be for an address as the host: %s', (host) => {
     const loopback = new AddressCheck({ [host]: '::1' });
     expect([loopback.permits('::1', '::1'), loopback.permits('::1', '127.0.0.1')]).toEqual([true, false]);
     for (const odd of ['0:0::1', '[0::1]', '[a.example]']) expect(() => new AddressCheck({ [odd]: '::1' })).toThrow();
   });
 
-  test('is for exactly this host and exactly this address, however that is spelled', () => {
+  test('is for exactly this host and this address, in any spelling', () => {
     expect(check.permits('intranet.example', '10.1.2.3')).toBe(true);
     expect(check.permits('intranet.example', 'fd00::7')).toBe(true);
     expect(check.permits('10.9.9.9', '10.9.9.9')).toBe(true);
@@ -109,7 +109,7 @@ describe('an exception', () => {
     ['a.intranet.example', '10.1.2.3'],
     ['intranet.example.', '10.1.2.3'],
     ['10.9.9.8', '10.9.9.9'],
-  ])('not for %s at %s', (host, address) => {
+  ])('does not apply to %s at %s', (host, address) => {
     expect(check.permits(host, address)).toBe(false);
   });
 });

@@ -1,4 +1,4 @@
-/** The browser's proxy without a browser: raw requests to it, and a site that answers anything. */
+/** The browser's proxy without a browser: raw requests to it, and a site with arbitrary responses. */
 import { once } from 'node:events';
 import { connect, createServer, type LookupFunction, type Socket } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/b
 import { closeLater, createGuard, createJudge, names } from './support.ts';
 
 let proxy: BrowserProxy;
-/** What the site answers, whatever it is asked, and what it was asked. */
+/** The site's response to any request, and the requests it received. */
 let answer: string;
 let asked: string;
 let sitePort: number;
@@ -34,7 +34,7 @@ beforeEach(async () => {
 });
 afterEach(() => proxy.close());
 
-/** Sends text to a port and resolves to what comes back until the end, or until `isEnough`. */
+/** Sends text to a port. Resolves with the response at its end, or when `isEnough` returns true. */
 function exchange(server: string, text: string, isEnough = (_got: string) => false): Promise<string> {
   return new Promise((resolve) => {
     let got = '';
@@ -53,7 +53,7 @@ const statusOf = (text: string) => text.split('\r\n', 1)[0];
 
 describe('plain HTTP', () => {
   test.each([
-    ['a Trailer beside a length', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok', '200 OK'],
+    ['a Trailer and a length', 'HTTP/1.1 200 OK\r\nTrailer: X\r\nContent-Length: 2\r\n\r\nok', '200 OK'],
     ['the status 000', 'HTTP/1.1 000 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
     ['the status 099', 'HTTP/1.1 099 X\r\nContent-Length: 2\r\n\r\nok', '502 Bad Gateway'],
     [
@@ -68,7 +68,7 @@ describe('plain HTTP', () => {
     expect(statusOf(await exchange(proxy.server, get()))).toBe(`HTTP/1.1 ${status}`);
   });
 
-  test('neither does a client that sends a Trailer beside a length', async () => {
+  test('neither does a client that sends a Trailer header with a content-length', async () => {
     const request = get('Trailer: X\r\nContent-Length: 1\r\n').replace('GET', 'POST');
     expect(statusOf(await exchange(proxy.server, `${request}x`))).toBe('HTTP/1.1 200 OK');
     expect(asked.toLowerCase()).not.toContain('trailer');
@@ -76,7 +76,7 @@ describe('plain HTTP', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   test.each(['GET', 'POST', 'CONNECT'])(
     'while its %s waits leaves no connection to the site behind',
     async (method) => {
@@ -114,7 +114,7 @@ describe('a client that leaves', () => {
     },
   );
 
-  test('a tunnel ends it, although the site keeps its side open', async () => {
+  test('ends a tunnel, although the site keeps its side open', async () => {
     const open = new Set<Socket>();
     const site = createServer({ allowHalfOpen: true }, (socket) => open.add(socket.on('error', () => {}).resume()));
     await new Promise<void>((resolve) => site.listen(0, '127.0.0.1', resolve));
@@ -137,13 +137,13 @@ describe('a client that leaves', () => {
 });
 
 describe('tunnels', () => {
-  /** The port that Chromium is told to send WebSockets to. */
+  /** The proxy address for WebSockets in Chromium's arguments. */
   const webSocketServer = () => /socks=(\S+)/.exec(proxy.args[0]!)![1]!;
   const open = (server: string, port: number) =>
     exchange(server, `CONNECT site.example:${port} HTTP/1.1\r\nHost: x\r\n\r\n`, (got) => got.includes('\r\n\r\n'));
   const [OPENED, REFUSED] = ['HTTP/1.1 200 Connection Established', 'HTTP/1.1 403 Forbidden'];
 
-  test('for requests: to an origin that one was allowed to, not where a WebSocket was', async () => {
+  test('for requests: only to an origin that a request was allowed to, not one that only a WebSocket was allowed to', async () => {
     const place = `site.example:${sitePort}`;
     proxy.admitWebSocket(`wss://${place}/chat`);
     proxy.admit(`http://${place}/`, 'GET');
@@ -152,7 +152,7 @@ describe('tunnels', () => {
     expect(statusOf(await open(proxy.server, sitePort))).toBe(OPENED);
   });
 
-  test.each(['ws', 'wss'])('for WebSockets: to a place that one was allowed to, %s', async (scheme) => {
+  test.each(['ws', 'wss'])('for WebSockets: only to an origin that one was allowed to, %s', async (scheme) => {
     const place = `site.example:${sitePort}`;
     proxy.admit(`https://${place}/`, 'GET');
     proxy.admit(`http://${place}/`, 'POST');
@@ -161,7 +161,7 @@ describe('tunnels', () => {
     expect(statusOf(await open(webSocketServer(), sitePort))).toBe(OPENED);
   });
 
-  test('the port of WebSockets takes nothing else', async () => {
+  test('the port for WebSockets accepts nothing else', async () => {
     proxy.admit(`http://site.example:${sitePort}/`, 'GET');
     expect(statusOf(await exchange(webSocketServer(), get()))).toBe('HTTP/1.1 502 Bad Gateway');
     expect(asked).toBe('');

@@ -1,4 +1,4 @@
-/** What programs and their libraries hand to a fetch arrives as they meant it. */
+/** Argument types that programs and libraries pass to a fetch arrive unchanged. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
@@ -11,7 +11,7 @@ interface Arrived {
   readonly body: string;
 }
 
-/** A site that keeps what arrives, and leads from `/307` to `/x`. */
+/** A site that records requests, and redirects from `/307` to `/x`. */
 async function createScene() {
   const arrived: Arrived[] = [];
   const site = await createSite(async (request, response) => {
@@ -37,7 +37,7 @@ function form(): FormData {
   return filled;
 }
 
-/** A form of a library of its own, which is no FormData of the platform. */
+/** The form class of another library, not the platform's FormData. */
 class OtherForm {
   readonly [Symbol.toStringTag] = 'FormData';
   *[Symbol.iterator]() {
@@ -48,7 +48,7 @@ class OtherForm {
 test.each([
   ['the platform', form],
   ['a library', () => new OtherForm()],
-])('a form of %s is sent as one, with its files', async (_name, create) => {
+])('a form of %s is sent as a form, with its files', async (_name, create) => {
   const { guardedFetch, arrived, at } = await createScene();
   await guardedFetch(at('/x'), post(create()));
   const sent = await new Response(arrived[0]!.body, {
@@ -64,7 +64,7 @@ test.each([
   ['bytes', new TextEncoder().encode('text')],
   ['parameters', new URLSearchParams('a=b')],
   ['a Blob', new Blob(['text'])],
-])('%s in a Request has its length, as with any fetch', async (_name, body) => {
+])('%s in a Request has its length, like in any fetch', async (_name, body) => {
   const { guardedFetch, arrived, at } = await createScene();
   await guardedFetch(new Request(at('/x'), post(body)));
   const sent = await new Response(body as string).text();
@@ -83,7 +83,7 @@ test.each([301, 302, 303])('%i of a Request with a body is followed with a GET',
   expect(site.reached).toEqual([`POST a.example /${status}`, 'GET a.example /x']);
 });
 
-test('a large body of a Request arrives whole, as a stream', async () => {
+test('a large body of a Request arrives complete, as a stream', async () => {
   const { guardedFetch, arrived, at } = await createScene();
   const large = 'x'.repeat(3 * 1024 * 1024);
   await guardedFetch(new Request(at('/x'), post(new Blob([large]))));
@@ -91,7 +91,7 @@ test('a large body of a Request arrives whole, as a stream', async () => {
   expect(arrived[0]!.headers['transfer-encoding']).toBe('chunked');
 });
 
-test('a body beside a Request takes the place of its own, which stays unread', async () => {
+test('a body option replaces the body of a Request, which stays unread', async () => {
   const { guardedFetch, arrived, at } = await createScene();
   const request = new Request(at('/x'), post('its own'));
   await guardedFetch(request, { body: 'another' });
@@ -99,7 +99,7 @@ test('a body beside a Request takes the place of its own, which stays unread', a
   expect(request.bodyUsed).toBe(false);
 });
 
-test('a Request is sent once, as with any fetch', async () => {
+test('a Request is sent only once, like in any fetch', async () => {
   const { guardedFetch, site, at } = await createScene();
   const request = new Request(at('/x'), post('once'));
   await guardedFetch(request);
@@ -108,7 +108,7 @@ test('a Request is sent once, as with any fetch', async () => {
   expect(site.reached).toHaveLength(1);
 });
 
-test('who aborts while the body of a Request is read sends nothing, and ends the body', async () => {
+test('an abort while the body of a Request is read sends nothing, and cancels the body', async () => {
   const { guardedFetch, site, at } = await createScene();
   for (const where of ['in the Request', 'beside it']) {
     const controller = new AbortController();
@@ -133,7 +133,7 @@ test('who aborts while the body of a Request is read sends nothing, and ends the
   expect(site.reached).toEqual([]);
 });
 
-test('an option that is undefined counts as not given', async () => {
+test('an option that is undefined counts as absent', async () => {
   const { guardedFetch, arrived, at } = await createScene();
   const none = { dispatcher: undefined, body: undefined, method: undefined, headers: undefined, signal: undefined };
   await guardedFetch(at('/x'), none as unknown as RequestInit);

@@ -1,4 +1,4 @@
-/** A decision as a line, in the form of the server's decision log. */
+/** A decision as a line in the format of the server's decision log. */
 import { describe, expect, test } from 'vitest';
 import { decisionLine } from '../../src/guard/decision-line.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
@@ -21,7 +21,7 @@ const line = (changes: Partial<Decision> = {}, fullUrl = false) =>
   JSON.parse(decisionLine({ ...DECISION, ...changes }, fullUrl)) as Record<string, unknown>;
 
 describe('a line', () => {
-  test('has the fields of the server’s log in its order, but for the account', () => {
+  test('has the fields of the server’s log in the same order, except for the account', () => {
     const { time, id, ...rest } = line();
     expect(Date.parse(String(time))).toBeGreaterThan(0);
     expect(id).toMatch(/^[0-9a-f-]{36}$/);
@@ -32,24 +32,24 @@ describe('a line', () => {
     );
   });
 
-  test('holds the whole URL only where it is asked for', () => {
+  test('contains the whole URL only if the option is set', () => {
     expect(line({}, true)).toMatchObject({ url: DECISION.url, host: 'shop.example.com', path: '/members/secret' });
     expect(decisionLine(DECISION)).not.toMatch(/secret|token/);
   });
 
-  test('masks a host that is said to carry data, and an invalid method', () => {
+  test('masks a host that carries data, and an invalid method', () => {
     expect(line({ id: 'dns_tunnel', method: 'SECRET' })).toMatchObject({ host: '***', domain: '***', method: 'other' });
     expect(line({ url: 'no url at all' })).toMatchObject({ host: '***', path: '***' });
     expect(line({ url: 'example.com' })).toMatchObject({ host: 'example.com', path: '/' });
   });
 
-  test('names a scheme that holds data in the place of a host, and not the data', () => {
+  test('names the scheme of a URL that has data instead of a host, and not the data', () => {
     const url = 'data:,user@secret';
     expect(line({ url })).toMatchObject({ scheme: 'data', host: '', path: '/***' });
     expect(line({ url: 'a.example:8443/x' })).toMatchObject({ scheme: 'https', host: 'a.example' });
   });
 
-  test('says that a person approved', () => {
+  test('states that a person approved', () => {
     expect(line({ verdict: 'flag', approved: true })).toMatchObject({ approved: true });
     expect(line()).not.toHaveProperty('approved');
   });

@@ -1,4 +1,4 @@
-/** The last part of the demo, with a real pagegate that knows what the sample drop says of its names. */
+/** The last part of the demo, with a real pagegate that has records of the sample drop. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { fetchesOf, showGuardedFetches, startSite } from '../../tools/demo/guard
 import { startTestServer } from '../support/server.ts';
 import { closeLater } from './support.ts';
 
-test('a page passes, a login page is refused with its note, a name that leads inside is refused at the connection', async () => {
+test('a page passes, a login page is refused with its note, a name with an internal address is refused at the connection', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-demo-'));
   closeLater(() => rmSync(folder, { recursive: true }));
   const site = await startSite();
@@ -24,11 +24,11 @@ test('a page passes, a login page is refused with its note, a name that leads in
     config: { policy: { file } },
   });
   closeLater(() => server.stop());
-  const said: string[] = [];
+  const lines: string[] = [];
   const fetches = fetchesOf(site.port);
-  const wrong = await showGuardedFetches(server.url, server.keys['pro']!, fetches, (_title, line) => said.push(line));
+  const wrong = await showGuardedFetches(server.url, server.keys['pro']!, fetches, (_title, line) => lines.push(line));
   expect(wrong).toBe(0);
-  expect(said).toEqual([
+  expect(lines).toEqual([
     `HTTP 200: The page /pricing/ of www.netlify.com:${site.port}.`,
     expect.stringMatching(
       /^RefusedError: .* deny \(page_type_db\/login\)\. Verified login page .* a retry will not help\.$/,

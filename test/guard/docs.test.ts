@@ -1,11 +1,11 @@
-/** The pages about the guard and its points, against the code and the tests. */
+/** The pages about the guard and its enforcement points match the code and the tests. */
 import { describe, expect, test } from 'vitest';
 import { OVERRIDES, REWRITES } from '../../src/guard/override-headers.ts';
 import { GUARD_IDS } from '../../src/guard/refusal.ts';
 import { CELLS, type Cells, type Column, DRIVERS, TOURS } from '../integrations/coverage.ts';
 import { textOf } from '../tidy/tree.ts';
 
-/** The rows of a table between its markers, heading included; links are their texts. */
+/** Returns the rows of a table between its markers, heading included. Links are reduced to their texts. */
 function tableIn(page: string, name: string): string[][] {
   const text = textOf(page).split(`<!-- table ${name} -->`)[1]?.split('<!-- end -->')[0] ?? '';
   const rows = text.split('\n').filter((line) => line.startsWith('| '));
@@ -17,11 +17,11 @@ function tableIn(page: string, name: string): string[][] {
   );
 }
 
-describe('what each point sees', () => {
+describe('what each enforcement point sees', () => {
   const [heading = [], ...rows] = tableIn('docs/integrations.md', 'points');
   const columns = heading.slice(1) as Column[];
 
-  test('is said for every point and every way', () => {
+  test('is documented for every point and every route', () => {
     expect(columns).toHaveLength(11);
     expect(rows.length).toBeGreaterThan(4);
     const words = new Set(rows.flatMap((row) => row.slice(1)));
@@ -29,14 +29,14 @@ describe('what each point sees', () => {
     expect(rows.filter((row) => row.length !== heading.length)).toEqual([]);
   });
 
-  test('is shown by a test wherever it is judged, and by none elsewhere', () => {
+  test('is shown by a test if a verdict applies, and by none otherwise', () => {
     const judged = (row: string[]) => columns.filter((_column, at) => row[at + 1] === 'judged');
-    const said = Object.fromEntries(rows.map((row) => [row[0], judged(row).sort()]));
+    const documented = Object.fromEntries(rows.map((row) => [row[0], judged(row).sort()]));
     const shown = Object.fromEntries(Object.entries(CELLS).map(([point, cells]) => [point, Object.keys(cells).sort()]));
-    expect(shown).toEqual(said);
+    expect(shown).toEqual(documented);
   });
 
-  test.each(Object.entries(CELLS))('%s: its tests are there', (point, cells: Cells) => {
+  test.each(Object.entries(CELLS))('%s: its tests exist', (point, cells: Cells) => {
     for (const [file, title] of Object.values(cells)) expect(textOf(file), `${file}: ${title}`).toContain(title);
     const tour = TOURS[point];
     if (tour !== undefined) expect(textOf(tour)).toContain('testTour(context, ');
@@ -50,7 +50,7 @@ describe('what each point sees', () => {
 });
 
 describe('docs/guard.md', () => {
-  test('has every refusal of the guard’s own, with its note', () => {
+  test('lists every refusal of the guard’s own, with its note', () => {
     expect(Object.fromEntries(tableIn('docs/guard.md', 'guard-ids').slice(1))).toEqual(GUARD_IDS);
   });
 
@@ -79,20 +79,20 @@ describe.each(['hook', 'mcp', 'mitmproxy', 'nginx', 'playwright', 'puppeteer', '
 );
 
 describe('the configuration of Squid', () => {
-  /** A name in every spelling that sites know it by. */
+  /** Returns a header name in every spelling that sites accept. */
   const spellings = ([first = '', ...rest]: readonly string[]): string[] =>
     rest.length === 0 ? [first] : spellings(rest).flatMap((end) => [`${first}-${end}`, `${first}_${end}`]);
 
-  test.each(['squid.conf', 'squid-bump.conf'])('%s takes out every header that the guard knows', (file) => {
+  test.each(['squid.conf', 'squid-bump.conf'])('%s removes every header that the guard checks', (file) => {
     const lines = textOf(`tools/integrations/squid/${file}`).matchAll(/^request_header_access (\S+) deny all$/gm);
-    const taken = [...lines].map(([, name = '']) => name.toLowerCase());
+    const removed = [...lines].map(([, name = '']) => name.toLowerCase());
     const known = [...OVERRIDES, ...REWRITES].flatMap((name) => spellings(name.split('-')));
-    expect(taken.sort()).toEqual(known.sort());
+    expect(removed.sort()).toEqual(known.sort());
   });
 });
 
 describe('the hook’s page', () => {
-  test('shows the configuration that ships', () => {
+  test('shows the shipped configuration', () => {
     const shown = /```json\n([^`]*)```/.exec(textOf('tools/integrations/hook/README.md'))?.[1] ?? '';
     expect(JSON.parse(shown)).toEqual(JSON.parse(textOf('tools/integrations/hook/settings.json')));
   });

@@ -1,4 +1,4 @@
-/** Ways around the guard that have been tried elsewhere. None passes. */
+/** Known ways around such a guard. None works. */
 import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -13,7 +13,7 @@ import { RefusedError } from '../../src/guard/refusal.ts';
 import { createCertificate } from '../../tools/certificate.ts';
 import { answerOf, closeLater, createDns, createGuard, createJudge, createSite, KEY, names } from './support.ts';
 
-/** A guard that pagegate allows everything, so that only the guard's own checks stand in the way. */
+/** A guard whose pagegate allows everything, so that only the guard's own checks refuse. */
 async function createScene(lookup: Parameters<typeof createScope>[1], exceptions = {}) {
   const judge = await createJudge(() => 'allow');
   return { judge, ...createScope(createGuard(judge.url, { exceptions }), lookup) };
@@ -28,7 +28,7 @@ function createScope(
   return { guard, seen, agent, guardedFetch: createGuardedFetch(guard, agent) };
 }
 
-/** A port that nobody should connect to. */
+/** A port that no request may reach. */
 async function createTrap(): Promise<{ port: number; connections: string[] }> {
   const connections: string[] = [];
   const server = createTcpServer((socket) => {
@@ -46,7 +46,7 @@ const refusalOf = (promise: Promise<unknown>) =>
     (error) => (error instanceof RefusedError ? error.id : error),
   );
 
-describe('a name that leads inside', () => {
+describe('a name with an internal address', () => {
   test.each([
     ['loopback', '127.0.0.1'],
     ['a metadata service', '169.254.169.254'],
@@ -68,7 +68,7 @@ describe('a name that leads inside', () => {
     expect(seen[1]?.note).toContain(`name.example is ${address}`);
   });
 
-  test('is refused also where it leads outside as well', async () => {
+  test('is also refused if it has a public address, too', async () => {
     const site = await createSite((_request, response) => void response.end('inside'));
     const lookup = (_name: string, _options: object, found: (error: null, all: object[]) => void) =>
       found(null, [
@@ -87,7 +87,7 @@ describe('a name that leads inside', () => {
     'http://2130706433',
     'http://0x7f.1',
     'http://0177.1',
-  ])('%s, an address in the place of a name, is refused even if pagegate allowed it', async (origin) => {
+  ])('%s, an address instead of a name, is refused even if pagegate allowed it', async (origin) => {
     const site = await createSite((_request, response) => void response.end('inside'));
     const judge = await createJudge(() => 'allow');
     const { guardedFetch } = createScope(createGuard(judge.url), {});
@@ -95,7 +95,7 @@ describe('a name that leads inside', () => {
     expect(site.reached).toEqual([]);
   });
 
-  test('is found as the system resolves it, too', async () => {
+  test("is also detected with the system's resolver", async () => {
     const site = await createSite((_request, response) => void response.end('inside'));
     const { guardedFetch } = await createScene({});
     expect(await refusalOf(guardedFetch(`http://localhost:${site.port}/`))).toBe('inside_address');
@@ -104,7 +104,7 @@ describe('a name that leads inside', () => {
 });
 
 describe('rebinding', () => {
-  test('a name that leads outside first and to loopback then reaches nothing inside', async () => {
+  test('a name that first has a public address and then loopback reaches nothing internal', async () => {
     const OUTSIDE = '127.0.0.2';
     const outside = await createSite((_request, response) => {
       response.setHeader('connection', 'close');
@@ -112,7 +112,7 @@ describe('rebinding', () => {
     }, OUTSIDE);
     const inside = await createSite((_request, response) => void response.end('inside'), '127.0.0.1', outside.port);
     const lookup = await createDns({ 'rebind.example': [OUTSIDE, '127.0.0.1'] });
-    // The address that stands for the outside; nothing else of loopback is excepted.
+    // This address stands for a public one; the rest of loopback is not excepted.
     const { guardedFetch, judge } = await createScene({ lookup }, { 'rebind.example': OUTSIDE });
     const url = `http://rebind.example:${outside.port}/`;
     expect(await (await guardedFetch(url)).text()).toBe('outside');
@@ -123,7 +123,7 @@ describe('rebinding', () => {
     expect(judge.asked).toHaveLength(1);
   });
 
-  test('the address that was checked is the one that is connected to: a name is resolved once', async () => {
+  test('the checked address is the one connected to: a name is resolved once', async () => {
     const site = await createSite((_request, response) => void response.end('site'), '127.0.0.3');
     let asked = 0;
     const lookup = (_name: string, _options: object, found: (error: null, all: object[]) => void) => {
@@ -135,7 +135,7 @@ describe('rebinding', () => {
     expect(asked).toBe(1);
   });
 
-  test('the socket itself is checked, whatever the lookup said: a Unix socket in its place is refused', async () => {
+  test('the socket itself is checked, whatever the lookup returned: a Unix socket in its place is refused', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pagegate-guard-'));
     closeLater(() => rmSync(folder, { recursive: true }));
     const reached: string[] = [];
@@ -151,8 +151,8 @@ describe('rebinding', () => {
   });
 });
 
-describe('a site that tells the client to go elsewhere', () => {
-  test('by alt-svc is not listened to', async () => {
+describe('a site that redirects the client by other means', () => {
+  test('by alt-svc is ignored', async () => {
     const { port, connections } = await createTrap();
     const site = await createSite((_request, response) => {
       response.setHeader('alt-svc', `h2="127.0.0.1:${port}"; ma=3600, h3=":${port}"; ma=3600, http/1.1=":${port}"`);
@@ -174,7 +174,7 @@ describe('a site that tells the client to go elsewhere', () => {
     ['meta refresh', {}, '<meta http-equiv="refresh" content="0; url=/login">'],
     ['a script', {}, '<script>location = "/login"</script>'],
     ['a link header', { link: '</login>; rel=preload; as=document' }, ''],
-  ])('by %s: nothing but the page itself is fetched', async (_name, headers, body) => {
+  ])('by %s: only the page itself is fetched', async (_name, headers, body) => {
     const site = await createSite((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/html', ...headers }).end(body);
     });
@@ -201,7 +201,7 @@ describe('a proxy in the environment', () => {
     process.exit(0);
   `;
 
-  test('gets neither the key nor the question nor the request', async () => {
+  test('gets neither the key nor the lookup nor the request', async () => {
     const proxy = await createTrap();
     const site = await createSite((_request, response) => void response.end('site'));
     const judge = await createJudge(() => 'allow');
@@ -221,8 +221,8 @@ describe('a proxy in the environment', () => {
   });
 });
 
-describe('a certificate that nobody vouches for', () => {
-  test('is not believed, whatever the environment says; one that is named is', async () => {
+describe('an untrusted certificate', () => {
+  test('is refused, whatever the environment says; a configured one is accepted', async () => {
     const { certificate, key } = createCertificate('pagegate');
     const keys: unknown[] = [];
     const server = createTlsServer({ cert: certificate, key }, (request, response) => {
@@ -255,7 +255,7 @@ describe('a certificate that nobody vouches for', () => {
 });
 
 describe('the key', () => {
-  test('reaches pagegate alone: no site, no redirect, no refusal and no line has it', async () => {
+  test('reaches pagegate only: no site, redirect, refusal or log line contains it', async () => {
     const lines: string[] = [];
     const site = await createSite((request, response) => {
       if (request.url === '/302') response.writeHead(302, { location: '/login' }).end();

@@ -1,4 +1,4 @@
-/** Guarded requests: every hop is judged, what is judged is what is sent, and whatever is composed lies outside. */
+/** Guarded requests: every hop is judged, what is judged is what is sent, and composed interceptors cannot bypass it. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
@@ -30,7 +30,7 @@ import {
   pathsOf,
 } from './support.ts';
 
-/** A site that both names lead to, and a guard that knows so. */
+/** A site behind both names, and a guard that permits its address. */
 async function createScene(judging: Judging = allowBut('/login')) {
   const site = await createSite((request, response) => {
     const { pathname, searchParams } = new URL(request.url!, 'http://x');
@@ -47,7 +47,7 @@ async function createScene(judging: Judging = allowBut('/login')) {
 }
 
 describe('GuardedAgent', () => {
-  test('takes the options of connections beside `connect`, as an Agent does', async () => {
+  test('accepts the connection options beside `connect`, like an Agent', async () => {
     const { certificate, key } = createCertificate('localhost');
     const server = createSecureServer({ cert: certificate, key, allowHTTP1: true }, (request, response) => {
       response.end(request.httpVersion);
@@ -69,8 +69,8 @@ describe('GuardedAgent', () => {
   });
 });
 
-describe('what is nobody to judge', () => {
-  test('is no guard and no agent', async () => {
+describe('a value that is not a guard', () => {
+  test('is refused as the guard, and other objects as the agent', async () => {
     const { guard, agent } = await createScene();
     for (const none of [undefined, {}, agent]) expect(() => new GuardedAgent(none as never)).toThrow(/^guard: /);
     for (const other of [new Agent(), {}, { connect: { timeout: 1 } }]) {
@@ -83,7 +83,7 @@ describe('what is nobody to judge', () => {
 });
 
 describe('guardedFetch', () => {
-  test('fetches what is allowed, and asks about exactly that', async () => {
+  test('fetches what is allowed, and looks up exactly that', async () => {
     const { guardedFetch, judge, site, at } = await createScene();
     const response = await guardedFetch(at('a.example', '/x/../news?q=%41#top'));
     expect([response.status, await response.text()]).toEqual([200, 'body of GET /news']);
@@ -114,7 +114,7 @@ describe('guardedFetch', () => {
     expect(site.reached).toEqual(method === 'PUT' ? [] : [`${method} a.example /`]);
   });
 
-  test('takes a Request of the platform’s fetch, and one of undici’s', async () => {
+  test('accepts a Request of the platform’s fetch, and one of undici’s', async () => {
     const { guardedFetch, site, at } = await createScene();
     const init = { method: 'POST', body: 'text', headers: { 'x-a': 'b' } };
     const answers = [
@@ -129,7 +129,7 @@ describe('guardedFetch', () => {
     await expect(guardedFetch(new Request(at('a.example', '/login')))).rejects.toBeInstanceOf(RefusedError);
   });
 
-  test('checks the integrity that a Request asks for, whosever Request it is', async () => {
+  test('checks the integrity that a Request demands, whichever class it has', async () => {
     const { guardedFetch, at } = await createScene();
     const hash = (text: string) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
     for (const One of [Request, UndiciRequest as unknown as typeof Request]) {
@@ -140,27 +140,27 @@ describe('guardedFetch', () => {
     }
   });
 
-  test('hands on what a platform’s Request says of how it is fetched', async () => {
+  test('passes on the fetch options of a platform’s Request', async () => {
     const { guardedFetch, site, at } = await createScene();
     const init = { method: 'POST', body: 'x', cache: 'no-store', keepalive: true, mode: 'same-origin' } as const;
     await guardedFetch(new Request(at('a.example', '/x'), init));
     expect(site.headers).toMatchObject([{ 'cache-control': 'no-cache', 'sec-fetch-mode': 'same-origin' }]);
   });
 
-  test('takes null for no options, as fetch does', async () => {
+  test('accepts null as options, like fetch', async () => {
     const { guardedFetch, at } = await createScene();
     const response = await guardedFetch(at('a.example', '/x'), null as unknown as RequestInit);
     expect(await response.text()).toBe('body of GET /x');
   });
 
-  test('takes no other dispatcher', async () => {
+  test('accepts no other dispatcher', async () => {
     const { guardedFetch, site, at } = await createScene();
     const init = { dispatcher: new Agent() } as unknown as RequestInit;
     await expect(guardedFetch(at('a.example', '/'), init)).rejects.toThrow(TypeError);
     expect(site.reached).toEqual([]);
   });
 
-  test('a refused address that cannot be reported fails the request, not the program', async () => {
+  test('a refused address that cannot be reported makes the request fail, not the program', async () => {
     const judge = await createJudge(() => 'allow');
     const onDecision = ({ id }: Decision) => {
       if (id === 'inside_address') throw new Error('no space');
@@ -174,7 +174,7 @@ describe('guardedFetch', () => {
     }
   });
 
-  test('passes other failures on as they are', async () => {
+  test('passes other failures on unchanged', async () => {
     const { guardedFetch, at } = await createScene();
     await expect(guardedFetch('no URL')).rejects.toThrow(TypeError);
     const aborted = guardedFetch(at('a.example', '/'), { signal: AbortSignal.abort() });
@@ -183,8 +183,8 @@ describe('guardedFetch', () => {
   });
 });
 
-describe('another scheme than http and https', () => {
-  /** What a refused call was refused for, and whether it was told as a decision. */
+describe('a scheme other than http and https', () => {
+  /** Returns why a call was refused, and whether a decision was reported. */
   const refused = async ({ seen, judge, site }: Awaited<ReturnType<typeof createScene>>, fetched: Promise<unknown>) => {
     const error = (await fetched.catch((reason) => reason)) as RefusedError;
     expect(error).toBeInstanceOf(RefusedError);
@@ -214,7 +214,7 @@ describe('another scheme than http and https', () => {
     expect(await refused(scene, scene.guardedFetch(url))).toBe('deny guard/request_target');
   });
 
-  test('is refused in a URL, a Request of either kind, and whatever is read as a text', async () => {
+  test('is refused in a URL, a Request of either kind, and anything converted to a string', async () => {
     const url = 'data:text/plain,hello';
     const blob = URL.createObjectURL(new Blob(['hello']));
     let reads = 0;
@@ -225,14 +225,14 @@ describe('another scheme than http and https', () => {
     }
   });
 
-  test('is refused with the method that was meant, and in words that keep what the URL holds', async () => {
+  test('is refused with the intended method, and with a message that does not show the data in the URL', async () => {
     const { guardedFetch, seen } = await createScene();
     const error = await guardedFetch('data:text/plain,user@secret', { method: 'POST' }).catch((reason) => reason);
     expect(seen).toMatchObject([{ method: 'POST', url: 'data:text/plain,user@secret' }]);
     expect(error.message).toMatch(/^pagegate refused POST this address: deny \(guard\/request_target\)\. /);
   });
 
-  test('is refused, but a relative URL fails as in any fetch', async () => {
+  test('is refused, but a relative URL fails like in any fetch', async () => {
     const { guardedFetch, seen } = await createScene();
     await expect(guardedFetch('data:,x')).rejects.toBeInstanceOf(RefusedError);
     expect(seen.splice(0)).toHaveLength(1);
@@ -290,7 +290,7 @@ describe('a redirect', () => {
     expect(seen.map((decision) => decision.url)).toEqual([url, new URL(to).href]);
   });
 
-  test('to another scheme is refused where it would be followed, and left to who follows none', async () => {
+  test('to another scheme is refused if it would be followed, and returned if redirects are not followed', async () => {
     const { guardedFetch, seen, at } = await createScene();
     const url = at('a.example', '/302?to=data:,x');
     await expect(guardedFetch(url)).rejects.toBeInstanceOf(RefusedError);
@@ -336,14 +336,14 @@ describe('interceptors', () => {
       (agent: GuardedAgent) => agent.compose(interceptors.retry({ maxRetries: 1, minTimeout: 3_600_000 })),
     ],
     ['a RetryAgent', (agent: GuardedAgent) => new RetryAgent(agent, { maxRetries: 1, minTimeout: 3_600_000 })],
-  ])('that try again, %s, leave a refusal at once', async (_name, compose) => {
+  ])('that retry, %s, pass a refusal on at once', async (_name, compose) => {
     const { agent, seen, at } = await createScene();
     const asked = compose(agent).request({ origin: at('a.example', ''), path: '/login', method: 'GET' });
     await expect(asked).rejects.toMatchObject({ name: 'RefusedError', code: 'PAGEGATE_REFUSED' });
     expect(seen).toHaveLength(1);
   });
 
-  test('of names only change what is refused: an address in the place of the host is judged as one', async () => {
+  test('for names only change the refused URL: an address instead of the host is judged as an address', async () => {
     const { agent, site, judge, at } = await createScene((url) => (url.includes('127.0.0.1') ? 'deny' : 'allow'));
     const lookup = (_origin: unknown, _options: unknown, found: (error: null, list: object[]) => void) =>
       found(null, [{ address: '127.0.0.1', family: 4, ttl: 1_000 }]);
@@ -356,7 +356,7 @@ describe('interceptors', () => {
   });
 });
 
-describe('what is judged is what is sent', () => {
+describe('the judged request is the one that is sent', () => {
   const send = async (options: object, judging?: Judging) => {
     const scene = await createScene(judging);
     const request = scene.agent.request({
@@ -372,14 +372,14 @@ describe('what is judged is what is sent', () => {
     return { ...scene, status };
   };
 
-  test('a query of its own is judged with the path', async () => {
+  test('a separate query is judged with the path', async () => {
     const { judge, site, status, at } = await send({ path: '/a?b=1', query: { action: 'edit', tag: ['x', 'y z'] } });
     expect(status).toBe(200);
     expect(judge.asked).toEqual([`GET ${at('a.example', '/a?b=1&action=edit&tag=x&tag=y+z')}`]);
     expect(pathsOf(site)).toEqual(['/a?b=1&action=edit&tag=x&tag=y+z']);
   });
 
-  test('also where the caller changes its options while the verdict is waited for', async () => {
+  test('even if the caller changes its options while the verdict is pending', async () => {
     const { agent, judge, site, at } = await createScene();
     const options = { origin: at('a.example', ''), path: '/news', method: 'GET' as Dispatcher.HttpMethod, headers: {} };
     const ended = new Promise<void>((resolve, reject) => {
@@ -397,7 +397,7 @@ describe('what is judged is what is sent', () => {
     expect(site.reached).toEqual(['GET a.example /news']);
   });
 
-  test('a path is sent as the URL standard reads it', async () => {
+  test('a path is sent as the URL standard parses it', async () => {
     const { judge, site, at } = await send({ path: '/docs/../%6cogin/./x\\y' }, () => 'allow');
     expect(judge.asked).toEqual([`GET ${at('a.example', '/%6cogin/x/y')}`]);
     expect(pathsOf(site)).toEqual(['/%6cogin/x/y']);
@@ -433,7 +433,7 @@ describe('what is judged is what is sent', () => {
     expect([...site.reached, ...judge.asked]).toEqual([]);
   });
 
-  test('the right Host header, and other headers in every form, arrive', async () => {
+  test('the correct Host header, and other headers in every form, arrive', async () => {
     for (const headers of [{ 'x-a': '1' }, ['x-a', '1'], new Map([['x-a', '1']]), new Headers({ 'x-a': '1' })]) {
       const { status, site } = await send({ headers });
       expect([status, site.headers[0]?.['x-a']]).toEqual([200, '1']);
@@ -447,7 +447,7 @@ describe('what is judged is what is sent', () => {
   test.each([
     ['a name without a value', ['x-a', '1', 'x-b']],
     ['a pair', [['x-a', '1']]],
-  ])('a list of headers that holds %s is no request without them', async (_name, headers) => {
+  ])('a list of headers that contains %s does not lead to a request without them', async (_name, headers) => {
     const scene = await createScene();
     const options = {
       origin: scene.at('a.example', ''),
@@ -460,7 +460,7 @@ describe('what is judged is what is sent', () => {
   });
 
   test.each(['X-HTTP-Method-Override', 'x-method-override', 'X-HTTP-Method', 'X_HTTP-Method_Override'])(
-    'a method that %s asks for is judged as well',
+    'a method in %s is judged as well',
     async (name) => {
       const judging: Judging = (_url, method) => (method === 'DELETE' ? 'deny' : 'allow');
       const { status, site, judge } = await send({ headers: { [name]: 'delete' } }, judging);
@@ -470,7 +470,7 @@ describe('what is judged is what is sent', () => {
     },
   );
 
-  test('a body is not longer than its head says, whatever options the agent is given', async () => {
+  test('a body is not longer than its headers say, whatever options the agent gets', async () => {
     const { guard, site, at } = await createScene();
     const connect = { lookup: names({ 'a.example': ['127.0.0.1'] }) };
     const agent = new GuardedAgent(guard, { connect, strictContentLength: false } as object);

@@ -1,4 +1,4 @@
-/** What a guard asks, what it makes of the answers, what it keeps, and that it refuses whatever else happens. */
+/** What a guard looks up, how it uses and caches the answers, and that it refuses in all other cases. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
@@ -16,7 +16,7 @@ import { answerOf, clockAhead, closeLater, createGuard, createJudge, createSite,
 
 const URL_ASKED = 'https://shop.example.com/prices?a=1&b=2#x';
 
-/** Waits for what a rejection is. */
+/** Returns the refusal with which a promise rejects. */
 const refusalOf = (promise: Promise<unknown>): Promise<RefusedError> =>
   promise.then(
     () => expect.fail('it was not refused'),
@@ -26,8 +26,8 @@ const refusalOf = (promise: Promise<unknown>): Promise<RefusedError> =>
     },
   );
 
-describe('a question', () => {
-  test('holds the whole URL and the method, with the key in the header alone', async () => {
+describe('a lookup', () => {
+  test('contains the whole URL and the method, with the key only in the header', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url);
     expect(await guard.check(URL_ASKED, { method: 'post' })).toMatchObject({ method: 'POST', url: URL_ASKED });
@@ -36,14 +36,14 @@ describe('a question', () => {
     expect(judge.reached.join()).not.toContain(KEY);
   });
 
-  test('is asked at a base that ends in /api as well', async () => {
+  test('also works with a base URL that ends in /api', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(`${judge.url}/api`);
     expect(await guard.check(URL_ASKED)).toMatchObject({ verdict: 'allow' });
     expect(judge.reached[0]).toMatch(/^GET 127\.0\.0\.1 \/api\/check\?/);
   });
 
-  test('of several at once about the same is asked once', async () => {
+  test('is sent once if several are made at the same time for the same URL', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard, seen } = createGuard(judge.url);
     await Promise.all(Array.from({ length: 20 }, () => guard.check(URL_ASKED)));
@@ -53,7 +53,7 @@ describe('a question', () => {
 });
 
 describe('the verdict', () => {
-  test.each(['allow', 'deny', 'flag'])('%s is passed on with layer, id and note', async (verdict) => {
+  test.each(['allow', 'deny', 'flag'])('%s is returned with layer, id and note', async (verdict) => {
     const judge = await createJudge(() => verdict);
     const { guard, seen } = createGuard(judge.url);
     const decision = await guard.check(URL_ASKED);
@@ -83,7 +83,7 @@ describe('the verdict', () => {
     expect(error.message).toBe('pagegate refused PUT https://shop.example.com: deny (rules/deny_id). Note of deny.');
   });
 
-  test('flag is refused where there is nobody to ask, and says that a person has to approve it', async () => {
+  test('flag is refused if no person can be asked, and the error says that a person has to approve it', async () => {
     const judge = await createJudge(() => 'flag');
     const error = await refusalOf(createGuard(judge.url).guard.enforce(URL_ASKED));
     expect(error.message).toMatch(/flag \(rules\/flag_id\)\. Note of flag\. A person has to approve it first\.$/);
@@ -94,7 +94,7 @@ describe('the verdict', () => {
     [false, false],
     ['yes', false],
     [undefined, false],
-  ])('flag with a person who says %s: allowed %s', async (word, allowed) => {
+  ])('flag with a person who answers %s: allowed %s', async (word, allowed) => {
     const judge = await createJudge(() => 'flag');
     const { guard, seen } = createGuard(judge.url, { approve: async () => word as boolean });
     const passed = await guard.enforce(URL_ASKED).then(
@@ -105,7 +105,7 @@ describe('the verdict', () => {
     expect(seen).toMatchObject([{ verdict: 'flag', approved: allowed }]);
   });
 
-  test('nobody is asked about a deny, and a person who fails approves nothing', async () => {
+  test('no person is asked about a deny, and a failing approval approves nothing', async () => {
     const judge = await createJudge((url) => (url.includes('deny') ? 'deny' : 'flag'));
     const { guard, seen } = createGuard(judge.url, {
       approve: async () => {
@@ -114,7 +114,7 @@ describe('the verdict', () => {
     });
     expect((await refusalOf(guard.enforce('https://a.example/deny'))).verdict).toBe('deny');
     await expect(guard.enforce('https://a.example/flag')).rejects.toThrow('gone');
-    // Both are written down.
+    // Both are logged.
     expect(seen.map(({ verdict, approved }) => [verdict, approved])).toEqual([
       ['deny', false],
       ['flag', false],
@@ -196,14 +196,14 @@ describe('without a verdict', () => {
   });
 
   test.each([
-    ['nobody listens', 'http://127.0.0.1:1', 'unreachable'],
+    ['no server listens', 'http://127.0.0.1:1', 'unreachable'],
     ['the name does not exist', 'https://pagegate.invalid', 'unreachable'],
   ])('%s: refused', async (_name, server, id) => {
     const refused = await refusalOf(createGuard(server, { timeoutMs: 300 }).guard.enforce(URL_ASKED));
     expect(refused).toMatchObject({ verdict: 'error', layer: 'guard', id });
   });
 
-  test('what pagegate says about a status is passed on in one line', async () => {
+  test("the server's message for an error status is passed on in one line", async () => {
     const judge = await createJudge((_url, _method, response) => {
       response.writeHead(403).end(JSON.stringify({ error: 'quota_exhausted', message: 'Used\nup.' }));
       return undefined;
@@ -214,7 +214,7 @@ describe('without a verdict', () => {
     );
   });
 
-  test('a redirect is not followed, so the key stays where it belongs', async () => {
+  test('a redirect is not followed, so that the key stays with the server', async () => {
     const other = await createSite((_request, response) => void response.end(allowing({})));
     const judge = await createJudge((_url, _method, response) => {
       response.writeHead(307, { location: `http://127.0.0.1:${other.port}/api/check` }).end();
@@ -234,7 +234,7 @@ describe('without a verdict', () => {
     },
   );
 
-  test('what cannot be asked about is refused without a question', async () => {
+  test('a URL that cannot be looked up is refused without a lookup', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url);
     expect(await guard.check(`https://a.example/${'x'.repeat(8_192)}`)).toMatchObject({ id: 'bad_request' });
@@ -242,7 +242,7 @@ describe('without a verdict', () => {
     expect(await guard.check('https://a.example/', { method: '' })).toMatchObject({ id: 'bad_request' });
     expect(await guard.check('https://a.example/', { method: 'M'.repeat(8_193) })).toMatchObject({ id: 'bad_request' });
     expect(judge.asked).toEqual([]);
-    // The server takes a method of any length within its limit, and so does the guard.
+    // The server accepts a method of any length within its limit, and so does the guard.
     expect(await guard.check('https://a.example/', { method: 'M'.repeat(65) })).toMatchObject({ verdict: 'allow' });
   });
 
@@ -253,7 +253,7 @@ describe('without a verdict', () => {
     'ftp://a.example/',
     'javascript:1/x',
     'mailto:a@b.example',
-  ])('%s, which is neither http nor https, is refused without a question', async (url) => {
+  ])('%s, which is neither http nor https, is refused without a lookup', async (url) => {
     const judge = await createJudge(() => 'allow');
     const { guard, seen } = createGuard(judge.url);
     expect(await guard.check(url)).toMatchObject({ verdict: 'deny', layer: 'guard', id: 'request_target' });
@@ -263,7 +263,7 @@ describe('without a verdict', () => {
   });
 
   test.each(['ftp://', 'ftp://a b.example/', '\x01f\ttp://xn--mnchmnchen-3ya.de/', 'wss://[x]/', 'foo://a^b'])(
-    '%j, which is none of them and perhaps no URL at all, too',
+    '%j, another scheme or not a URL at all, is refused, too',
     async (url) => {
       const judge = await createJudge(() => 'allow');
       const { guard } = createGuard(judge.url);
@@ -272,7 +272,7 @@ describe('without a verdict', () => {
     },
   );
 
-  test('a host with its port is asked about, a scheme with a number is not', async () => {
+  test('a host with its port is looked up, a scheme with a number is not', async () => {
     const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
     const { guard } = createGuard(judge.url);
     for (const place of ['a.example:8443/x', 'localhost:8080', 'sub.a.example.:80?x', 'a.example'])
@@ -281,7 +281,7 @@ describe('without a verdict', () => {
     expect(judge.asked).toHaveLength(4);
   });
 
-  test('a closed guard refuses, also what it has kept', async () => {
+  test('a closed guard refuses everything, even what it has cached', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url);
     await guard.enforce(URL_ASKED);
@@ -289,7 +289,7 @@ describe('without a verdict', () => {
     expect((await refusalOf(guard.enforce(URL_ASKED))).id).toBe('closed');
   });
 
-  test('a guard that is closed refuses who waits: for an answer, to ask again, for a person', async () => {
+  test('closing a guard refuses everything that waits: for an answer, for a retry, for a person', async () => {
     const judge = await createJudge((url, _method, response) => {
       if (url.endsWith('/flag')) return 'flag';
       return url.endsWith('/again') ? error(response, 503, 'later', { 'retry-after': '1' }) : undefined;
@@ -310,22 +310,22 @@ describe('without a verdict', () => {
     expect(judge.asked).toHaveLength(3);
   });
 
-  test('whatever is given in the place of a URL or a method, there is a decision', async () => {
+  test('any value instead of a URL or a method leads to a decision', async () => {
     const judge = await createJudge((_url, _method, response) => void response.writeHead(400).end('{}'));
     const { guard } = createGuard(judge.url);
     const check = guard.check.bind(guard) as (...given: unknown[]) => Promise<Decision>;
     const noText = Object.create(null);
-    for (const given of [
+    for (const args of [
       [URL_ASKED, { method: 5 }],
       [URL_ASKED, { method: Symbol('x') }],
       [URL_ASKED, null],
       [noText],
     ]) {
-      expect((await check(...given)).verdict).toBe('error');
+      expect((await check(...args)).verdict).toBe('error');
     }
   });
 
-  test('beyond 1,024 questions that wait, further ones are refused at once', async () => {
+  test('with 1,024 lookups waiting, more are refused at once', async () => {
     const judge = await createJudge(() => undefined);
     const { guard } = createGuard(judge.url, { timeoutMs: 2_000 });
     const waiting = Array.from({ length: 1_030 }, (_, i) => guard.check(`https://a.example/${i}`));
@@ -345,7 +345,7 @@ describe('retries', () => {
   test.each([
     [429, '0'],
     [503, ''],
-  ])('%s is asked again within the time limit', async (status, retryAfter) => {
+  ])('happen after %s, within the time limit', async (status, retryAfter) => {
     let left = 2;
     const judge = await createJudge((_url, _method, response) => {
       if (left-- <= 0) return 'allow';
@@ -355,7 +355,7 @@ describe('retries', () => {
     expect(judge.asked).toHaveLength(3);
   });
 
-  test('where a connection came about, but no TLS on it, so that no question was sent', async () => {
+  test('happen after a connection whose TLS handshake failed, so that no lookup was sent', async () => {
     const { certificate, key } = createCertificate('localhost');
     let left = 2;
     const asked: (string | undefined)[] = [];
@@ -363,7 +363,7 @@ describe('retries', () => {
       asked.push(request.url);
       response.end(JSON.stringify(answerOf(URL_ASKED, 'allow')));
     });
-    // As a server that is just being started again: what waits to be accepted is reset.
+    // Like a server that is being restarted: connections in its backlog are reset.
     const server = createTcpServer((socket) => {
       if (left-- > 0) socket.resetAndDestroy();
       else judge.emit('connection', socket);
@@ -374,7 +374,7 @@ describe('retries', () => {
     expect([asked.length, left]).toEqual([1, -1]);
   });
 
-  test('none on a connection that was waited for, because others had them all: it may have been charged', async () => {
+  test('do not happen on a connection that was waited for because all were in use: the lookup may have been charged', async () => {
     const judge = await createJudge((url, _method, response) => {
       if (!url.endsWith('/64')) return 'allow';
       response.socket?.resetAndDestroy();
@@ -386,7 +386,7 @@ describe('retries', () => {
     expect(judge.asked).toHaveLength(65);
   });
 
-  test('none where the certificate is not trusted: that stays so', async () => {
+  test('do not happen if the certificate is not trusted: that does not change', async () => {
     const { certificate, key } = createCertificate('localhost');
     let connections = 0;
     const judge = createSecureServer({ cert: certificate, key });
@@ -401,7 +401,7 @@ describe('retries', () => {
     expect(connections).toBe(1);
   });
 
-  test('never earlier than the server says', async () => {
+  test('never happen earlier than the server says', async () => {
     const judge = await createJudge((_url, _method, response) =>
       error(response, 503, 'later', { 'retry-after': '90' }),
     );
@@ -410,15 +410,15 @@ describe('retries', () => {
   });
 
   test.each([
-    ['a status that is no 429 or 503', (response: ServerResponse) => error(response, 500, 'internal')],
+    ['a status other than 429 or 503', (response: ServerResponse) => error(response, 500, 'internal')],
     ['a closed connection', (response: ServerResponse) => void response.destroy()],
-  ])('none after %s: it may have been charged', async (_name, answer) => {
+  ])('do not happen after %s: the lookup may have been charged', async (_name, answer) => {
     const judge = await createJudge((_url, _method, response) => answer(response) as undefined);
     await createGuard(judge.url).guard.check(URL_ASKED);
     expect(judge.asked).toHaveLength(1);
   });
 
-  test('a server that comes up within the time limit is found', async () => {
+  test('find a server that starts within the time limit', async () => {
     const port = await freePort();
     const { guard } = createGuard(`http://127.0.0.1:${port}`, { timeoutMs: 10_000 });
     const asked = guard.check(URL_ASKED);
@@ -429,7 +429,7 @@ describe('retries', () => {
 });
 
 describe('the cache', () => {
-  test('belongs to URL and method', async () => {
+  test('is separate for each URL and method', async () => {
     const judge = await createJudge((_url, method) => (method === 'GET' ? 'allow' : 'deny'));
     const { guard } = createGuard(judge.url);
     for (const method of ['GET', 'POST', 'get', 'post']) await guard.check(URL_ASKED, { method });
@@ -438,7 +438,7 @@ describe('the cache', () => {
     expect(await guard.check(URL_ASKED, { method: 'POST' })).toMatchObject({ verdict: 'deny', source: 'cache' });
   });
 
-  test('is dropped when the data changes, whatever it held', async () => {
+  test('is cleared when the data changes', async () => {
     let [data, verdict] = ['1.abc', 'allow'];
     const judge = await createJudge(
       () => verdict,
@@ -454,7 +454,7 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(4);
   });
 
-  test('keeps nothing of a late answer that was asked for before the data changed', async () => {
+  test('ignores a late answer to a lookup from before a change of the data', async () => {
     const isAsked = Promise.withResolvers<ServerResponse>();
     const judge = await createJudge(
       (url, _method, response) => {
@@ -475,14 +475,14 @@ describe('the cache', () => {
     expect(await guard.check('https://a.example/slow')).toMatchObject({ source: 'lookup', verdict: 'deny' });
   });
 
-  test('is not kept where it does not name its data', async () => {
+  test('is not used for answers that do not name their data', async () => {
     const judge = await createJudge((url, _method, response) => raw(response, JSON.stringify(answerOf(url, 'allow'))));
     const { guard } = createGuard(judge.url);
     for (let i = 0; i < 2; i++) expect(await guard.check(URL_ASKED)).toMatchObject({ source: 'lookup', data: '' });
     expect(judge.asked).toHaveLength(2);
   });
 
-  test('ends after its time', async () => {
+  test('expires', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheSeconds: 3_600 });
     const goAhead = clockAhead();
@@ -494,7 +494,7 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(2);
   });
 
-  test('is bounded: the oldest goes, and long URLs are not kept', async () => {
+  test('is bounded: the oldest entry is removed, and long URLs are not cached', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheEntries: 2 });
     for (const name of ['a', 'b', 'c', 'b', 'c', 'a']) await guard.check(`https://${name}.example/`);
@@ -505,7 +505,7 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(6);
   });
 
-  test('can be off', async () => {
+  test('can be disabled', async () => {
     const judge = await createJudge(() => 'allow');
     const { guard } = createGuard(judge.url, { cacheSeconds: 0 });
     await guard.check(URL_ASKED);
@@ -513,7 +513,7 @@ describe('the cache', () => {
     expect(judge.asked).toHaveLength(2);
   });
 
-  test.each([429, 503])('on %s answers with what it holds and refuses the rest', async (status) => {
+  test.each([429, 503])('answers from its entries on %s, and refuses the rest', async (status) => {
     let broken = false;
     const judge = await createJudge((_url, _method, response) =>
       broken ? error(response, status, 'later', { 'retry-after': '30' }) : 'allow',
@@ -528,7 +528,7 @@ describe('the cache', () => {
   });
 });
 
-describe('what a guard is made of', () => {
+describe('the options of a guard', () => {
   const folder = mkdtempSync(join(tmpdir(), 'pagegate-guard-'));
   afterAll(() => rmSync(folder, { recursive: true }));
   const file = (text: string, mode: number): string => {
@@ -543,7 +543,7 @@ describe('what a guard is made of', () => {
     ['two keys', { key: KEY, keyFile: '/nowhere' }],
     ['a key with a line end', { key: 'a\nb' }],
     ['an empty key', { key: '' }],
-    ['a key file that is not there', { keyFile: '/nowhere/key' }],
+    ['a missing key file', { keyFile: '/nowhere/key' }],
     ['another scheme', { key: KEY, server: 'ftp://127.0.0.1' }],
     ['no URL', { key: KEY, server: 'pagegate' }],
     ['a path', { key: KEY, server: 'https://127.0.0.1/x' }],
@@ -555,9 +555,9 @@ describe('what a guard is made of', () => {
     ['no end of time', { key: KEY, timeoutMs: Infinity }],
     ['a time that is text', { key: KEY, timeoutMs: '2000' as unknown as number }],
     ['a password alone in the URL', { key: KEY, server: 'http://:b@127.0.0.1/' }],
-    ['a log that is no function', { key: KEY, log: 'x' as unknown as () => void }],
-    ['an approval that is no function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
-    ['a time that is no number', { key: KEY, timeoutMs: Number.NaN }],
+    ['a log that is not a function', { key: KEY, log: 'x' as unknown as () => void }],
+    ['an approval that is not a function', { key: KEY, approve: true as unknown as () => Promise<boolean> }],
+    ['a time that is not a number', { key: KEY, timeoutMs: Number.NaN }],
     ['a negative lifetime', { key: KEY, cacheSeconds: -1 }],
     ['an exception without an address', { key: KEY, exceptions: { 'a.example': [] } }],
     ['an exception for a network', { key: KEY, exceptions: { 'a.example': '10.0.0.0/8' } }],
@@ -571,13 +571,13 @@ describe('what a guard is made of', () => {
     ],
     ['a path in the place of local verdicts', { key: KEY, local: 'guard-policy.json' as never }],
     ['an exception for a host in capitals', { key: KEY, exceptions: { 'A.example': '10.0.0.1' } }],
-  ])('is refused with %s', (_name, options) => {
-    // The message begins with the option: whoever reads it knows which one to look at.
+  ])('are refused with %s', (_name, options) => {
+    // The message starts with the option's name, so that the reader knows which one to correct.
     const named = new RegExp(`^(?:${Object.keys(options).join('|')}|give|The file with the API key)\\b`);
     expect(() => new Guard({ server: 'https://127.0.0.1', ...options })).toThrow(named);
   });
 
-  test('takes its defaults for what is undefined', async () => {
+  test('have defaults for undefined values', async () => {
     const judge = await createJudge(() => 'allow');
     const times = { timeoutMs: undefined, cacheSeconds: undefined, cacheEntries: undefined };
     const hooks = { approve: undefined, onDecision: undefined, log: undefined, local: undefined };
@@ -587,9 +587,9 @@ describe('what a guard is made of', () => {
     for (const source of ['lookup', 'cache']) expect(await guard.check(URL_ASKED)).toMatchObject({ source });
   });
 
-  test('plain text over a network is sent where it is asked for', async () => {
+  test('allow plain text over a network if requested', async () => {
     const judge = await createJudge(() => 'allow');
-    // To Linux this is the host itself; to the guard it is none of loopback.
+    // For Linux this is the host itself; for the guard it is not a loopback address.
     const server = `http://0.0.0.0:${new URL(judge.url).port}`;
     expect(() => new Guard({ server, key: KEY })).toThrow(/plain text/);
     const { guard } = createGuard(server, { plainHttp: true });
@@ -597,21 +597,21 @@ describe('what a guard is made of', () => {
     expect(judge.asked).toHaveLength(1);
   });
 
-  test.each(['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])('plain text to %s', (server) => {
+  test.each(['http://localhost:1', 'http://[::1]:1', 'http://127.0.0.9:1'])('allow plain text to %s', (server) => {
     expect(() => new Guard({ server, key: KEY }).close()).not.toThrow();
   });
 
-  test('a key file is read whole and trimmed; one that others may read is refused', () => {
+  test('allow a key file, which is read and trimmed; one that others can read is refused', () => {
     expect(readApiKeyFile(file(`${KEY}\n`, 0o600))).toBe(KEY);
     expect(readApiKeyFile(file(KEY, 0o640))).toBe(KEY);
     expect(() => readApiKeyFile(file(KEY, 0o644))).toThrow(/others may access/);
   });
 
   test.each([
-    ['a pipe that nobody writes to', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
+    ['a pipe without a writer', () => execFileSync('mkfifo', ['-m', '600', join(folder, 'pipe')]), 'pipe'],
     ['larger than any key', () => writeFileSync(join(folder, 'long'), 'k'.repeat(5_000), { mode: 0o600 }), 'long'],
-    ['not there', () => {}, 'none'],
-  ])('a key file that is %s is not read', (_name, make, name) => {
+    ['missing', () => {}, 'none'],
+  ])('refuse a key file that is %s', (_name, make, name) => {
     make();
     expect(() => readApiKeyFile(join(folder, name))).toThrow(
       expect.objectContaining({ code: 'api_key_unreadable', message: expect.stringContaining(join(folder, name)) }),

@@ -1,4 +1,4 @@
-/** The coding agents' hook as a program: documented inputs, malformed ones, and a pagegate that is away, slow or refuses. */
+/** The coding agents' hook as a program: documented inputs, malformed ones, and a pagegate that is unreachable, slow or refuses. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request, type ServerResponse } from 'node:http';
@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** A tool call as Claude Code describes it. */
+/** A tool call in the format of Claude Code. */
 const call = (input: unknown, fields: object = {}): string =>
   JSON.stringify({
     session_id: 'abc123',
@@ -66,7 +66,7 @@ const argsFor = (server: string, timeoutMs = '3500') => [
   timeoutMs,
 ];
 
-/** What Claude Code makes of it: anything but exit code 2 or an output that denies or asks lets the call pass. */
+/** How Claude Code interprets the result: anything except exit code 2 or an output that denies or asks lets the call pass. */
 function outcome({ code, stdout }: Ended): string {
   if (code === 2) return 'blocked';
   if (code !== 0 || stdout === '') return 'passes';
@@ -112,7 +112,7 @@ describe('the verdict', () => {
     expect(isSaid).toBe(expected === 'deny');
   });
 
-  test('is a refusal without a question for a URL that is neither http nor https', async () => {
+  test('refuses a URL that is neither http nor https without a lookup', async () => {
     const judge = await createJudge(() => 'allow');
     for (const url of ['data:text/html,x', 'FTP://a.example/x', 'file:///etc/passwd']) {
       const answer = await hook(webFetch(url), argsFor(judge.url));
@@ -128,7 +128,7 @@ describe('the verdict', () => {
     expect(outcome(await hook(input, argsFor(judge.url)))).toBe('deny');
   });
 
-  test('is written down where a file is named for it, and a decision that cannot be written down is a refusal', async () => {
+  test('is logged if a log file is configured, and a decision that cannot be logged is a refusal', async () => {
     const judge = await createJudge(() => 'allow');
     const file = join(folder, 'decisions.ndjson');
     for (let i = 0; i < 2; i++) {
@@ -155,8 +155,8 @@ const MALFORMED: readonly (readonly [string, string])[] = [
   ['no url', call({ prompt: 'x' })],
   ['a url that is a list', call({ url: ['https://a.example/'] })],
   ['an empty url', call({ url: ' ' })],
-  ['a method that is no text', call({ url: 'https://a.example/', method: 1 })],
-  ['a method that is no token', call({ url: 'https://a.example/', method: 'G E T' })],
+  ['a method that is not a text', call({ url: 'https://a.example/', method: 1 })],
+  ['a method that is not a token', call({ url: 'https://a.example/', method: 'G E T' })],
   ['two megabytes', call({ url: 'https://a.example/', prompt: 'x'.repeat(2 << 20) })],
 ];
 
@@ -187,7 +187,7 @@ describe('pagegate', () => {
     expect({ code, outcome: outcome({ code, ...rest }) }).toEqual({ code: 0, outcome: 'deny' });
   });
 
-  test('is away: refused', async () => {
+  test('is unreachable: refused', async () => {
     expect(outcome(await hook(webFetch('https://a.example/'), argsFor('http://127.0.0.1:1')))).toBe('deny');
   });
 });
@@ -195,8 +195,8 @@ describe('pagegate', () => {
 describe('a hook that cannot work blocks', () => {
   test.each([
     ['no key file', ['--server', 'http://127.0.0.1:1']],
-    ['a key file that is not there', ['--server', 'http://127.0.0.1:1', '--key-file', '/nowhere']],
-    ['an option that nobody knows', ['--unknown']],
+    ['a missing key file', ['--server', 'http://127.0.0.1:1', '--key-file', '/nowhere']],
+    ['an unknown option', ['--unknown']],
     ['an invalid server', ['--server', 'x', '--key-file', '/nowhere']],
   ])('%s', async (_name, args) => {
     const answer = await hook(webFetch('https://a.example/'), args);
@@ -208,7 +208,7 @@ describe('a hook that cannot work blocks', () => {
     ['closed', '>&-'],
     ['nothing', '>/dev/null'],
     ['full', '>/dev/full'],
-  ])('an output that is %s, where there is something to say', async (_name, output) => {
+  ])('with an output that is %s, if there is a message to write', async (_name, output) => {
     const judge = await createJudge((url) => (url.endsWith('/ok') ? 'allow' : 'deny'));
     for (const [path, code] of Object.entries({ '/ok': 0, '/login': 2 })) {
       const words = ['-c', `exec "$@" ${output}`, 'sh', join(HOOK, 'pagegate-hook'), ...argsFor(judge.url)];
@@ -218,7 +218,7 @@ describe('a hook that cannot work blocks', () => {
     }
   });
 
-  test('input that never ends', async () => {
+  test('with input that never ends', async () => {
     const judge = await createJudge(() => 'allow');
     const child = spawn(join(HOOK, 'pagegate-hook'), argsFor(judge.url));
     child.stdin.write('{');
@@ -226,7 +226,7 @@ describe('a hook that cannot work blocks', () => {
     expect([answer.code, answer.stderr]).toEqual([2, expect.stringContaining('ran out of time')]);
   });
 
-  test('a wrong option, or the question for help, which names the options', async () => {
+  test('with a wrong option, or on a request for help, which lists the options', async () => {
     for (const word of ['--help', '--bogus']) {
       const { code, stderr } = await ended(spawn(join(HOOK, 'pagegate-hook'), [word]));
       expect(code).toBe(2);
@@ -234,7 +234,7 @@ describe('a hook that cannot work blocks', () => {
     }
   });
 
-  test('a killed program, a broken one, and a missing Node.js', async () => {
+  test('as a killed program, with a defect, and without Node.js', async () => {
     const place = join(folder, 'copy/tools/integrations/hook');
     mkdirSync(place, { recursive: true });
     copyFileSync(join(HOOK, 'pagegate-hook'), join(place, 'pagegate-hook'));
@@ -284,7 +284,7 @@ describe('over HTTP', () => {
     return { code: response.status === 200 ? 0 : 1, stdout: text === '{}' ? '' : text, stderr: '' };
   };
 
-  test('the same inputs get the same answers, always with 200; verdicts are kept', async () => {
+  test('the same inputs get the same answers, always with status 200; verdicts are cached', async () => {
     const judge = await createJudge((url) => url.slice('https://'.length).split('.')[0]);
     const url = await start(judge.url);
     const outcomes: string[] = [];
@@ -300,11 +300,11 @@ describe('over HTTP', () => {
     expect(outcome(await post(await start(judge.url), webFetch('https://a.example/')))).toBe('deny');
   });
 
-  test('pagegate is away: refused', async () => {
+  test('pagegate is unreachable: refused', async () => {
     expect(outcome(await post(await start('http://127.0.0.1:1'), webFetch('https://a.example/')))).toBe('deny');
   });
 
-  /** Posts with a Host header of its own, which `fetch` does not let a caller choose. */
+  /** Sends a POST with its own Host header, which `fetch` does not allow. */
   const postAs = (url: string, host: string): Promise<string> =>
     new Promise((resolve, reject) => {
       const sent = request(url, { method: 'POST', headers: { host } }, (response) => {
@@ -317,7 +317,7 @@ describe('over HTTP', () => {
       sent.on('error', reject).end(webFetch('https://a.example/'));
     });
 
-  test('a request under another host name learns nothing, and costs nothing', async () => {
+  test('a request under another host name gets no information and costs nothing', async () => {
     const judge = await createJudge(() => 'allow');
     const url = await start(judge.url);
     const { port } = new URL(url);
@@ -340,7 +340,7 @@ describe('over HTTP', () => {
     },
   );
 
-  test('says in one line that another program has the port, and what to do', async () => {
+  test('reports in one line that another program uses the port, and what to do', async () => {
     const { port } = await createJudge(() => 'allow');
     const place = `127.0.0.1:${port}`;
     const child = spawn(join(HOOK, 'pagegate-hook'), [...argsFor('http://127.0.0.1:1'), '--listen', place]);
@@ -350,7 +350,7 @@ describe('over HTTP', () => {
     });
   });
 
-  test('a page in a browser learns nothing', async () => {
+  test('a page in a browser gets no information', async () => {
     const judge = await createJudge(() => 'allow');
     const url = await start(judge.url);
     expect(outcome(await post(url, webFetch('https://a.example/'), { origin: 'https://evil.example' }))).toBe('deny');
@@ -359,7 +359,7 @@ describe('over HTTP', () => {
 });
 
 describe('the configuration', () => {
-  test.each(['settings.json', 'settings.http.json'])('%s blocks where the hook fails', (name) => {
+  test.each(['settings.json', 'settings.http.json'])('%s blocks if the hook fails', (name) => {
     const settings = JSON.parse(readFileSync(join(HOOK, name), 'utf8')) as {
       hooks: { PreToolUse: readonly { matcher: string; hooks: readonly object[] }[] };
     };

@@ -1,4 +1,4 @@
-/** Verdicts on kept records: when they are given, what they cost, and that they are the server's. */
+/** Local verdicts on cached records: when they are given, what they cost, and that they equal the server's. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +20,7 @@ import { clockAhead } from './support.ts';
 const GIVEN = process.env['DIFFERENTIAL_QUESTIONS'];
 const GENERATED = Number(GIVEN ?? 2_000);
 const SEED = Number(process.env['DIFFERENTIAL_SEED'] ?? 7);
-/** Questions under way at once. */
+/** Number of concurrent requests. */
 const LANES = 32;
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -54,21 +54,21 @@ function createGuard(options: object, at = server): Guard {
 }
 const local = () => new LocalVerdicts(exportedPolicy(policyFile));
 
-/** Questions that reach what chance may miss. */
+/** Requests for cases that random ones may miss. */
 const SURE: readonly Question[] = [
   { url: 'https://site-5.example.com/a/contacts', method: 'POST' },
   { url: 'https://x.site-6.example.com/', method: 'PUT' },
   { url: 'https://site-3.example.com/', method: 'GET' },
   { url: 'http://10.1.2.3/', method: 'GET' },
   { url: 'site-1.example.com', method: 'GET' },
-  // Node.js 20 does not read these hosts, Node.js 24 does.
+  // Node.js 24 accepts these hosts, Node.js 20 does not.
   { url: 'https://xn--mnchen/', method: 'GET' },
   { url: 'https://x\nn--mnchen:', method: 'PUT' },
   { url: 'htt://xn--mnchen/', method: 'GET' },
   { url: 'xn--mnchee/a', method: 'GET' },
 ];
 
-/** What has to be the same. */
+/** The parts of a decision that must be equal. */
 const wordOf = ({ verdict, layer, id, note }: Decision): string =>
   verdict === 'error' ? `error ${id}` : `${verdict} ${layer}/${id} ${note}`;
 
@@ -93,7 +93,7 @@ function differences(asked: readonly Question[], expected: readonly string[], go
 describe('local verdicts', () => {
   let asked: Question[];
   let expected: string[];
-  /** Where the package is, unpacked. */
+  /** Folder of the unpacked package. */
   let place: string;
   beforeAll(async () => {
     const labelled = labelledUrls().map((url, at) => ({ url, method: at % 7 === 0 ? 'POST' : 'GET' }));
@@ -106,7 +106,7 @@ describe('local verdicts', () => {
     execFileSync('tar', ['-xzf', tarball, '-C', join(place, 'node_modules/pagegate-guard'), '--strip-components=1']);
   });
 
-  test('are compared on questions that reach every layer and every verdict', () => {
+  test('are compared on requests that reach every layer and every verdict', () => {
     const layers = new Set(expected.map((word) => word.split('/')[0]));
     expect(layers.size).toBeGreaterThanOrEqual(8);
     for (const layer of [
@@ -123,13 +123,13 @@ describe('local verdicts', () => {
       expect(ids).toContain(id);
   });
 
-  test('are the server’s', async () => {
+  test('equal the server’s', async () => {
     const got = await ask(createGuard({ cacheSeconds: 0, local: local() }), asked);
     expect(differences(asked, expected, got.map(wordOf))).toEqual([]);
     expect(got.filter(({ source }) => source === 'local').length).toBeGreaterThan(asked.length / 10);
   });
 
-  test('are the server’s in whatever order records come', async () => {
+  test('equal the server’s in whatever order records arrive', async () => {
     const backwards = [...asked].reverse();
     const got = await ask(createGuard({ cacheSeconds: 0, local: local() }), backwards);
     expect(differences(backwards, [...expected].reverse(), got.map(wordOf))).toEqual([]);
@@ -138,7 +138,7 @@ describe('local verdicts', () => {
   test.each([
     ['the host', execFileSync('/bin/sh', ['-c', 'command -v node'], { encoding: 'utf8' }).trim()],
     ['this project', join(ROOT, 'node_modules/.bin/node')],
-  ])('are the server’s from the package on the Node.js of %s, or are asked for', async (_name, node) => {
+  ])('from the package equal the server’s on the Node.js of %s, or are left to the server', async (_name, node) => {
     rmSync(join(place, 'report.json'), { force: true });
     const exported = exportedPolicy(policyFile);
     for (const [name, value] of Object.entries({ asked, exported }))
@@ -153,7 +153,7 @@ describe('local verdicts', () => {
       revision: string;
       isUsable: boolean;
     };
-    // An older parser does not take every host that is written in punycode: it is refused there, in other words than the server's.
+    // An older parser refuses some hosts in punycode. The guard then refuses them with another message than the server.
     const isUnread = ({ url }: Question, at: number): boolean => {
       const target = parseTarget(url);
       const host = 'problem' in target ? '' : target.url.host;
@@ -162,7 +162,7 @@ describe('local verdicts', () => {
     const read = <T>(values: readonly T[]): T[] => values.filter((_, at) => !isUnread(asked[at]!, at));
     expect(differences(read(asked), read(expected), read(report.words))).toEqual([]);
     expect(read(asked).length).toBeGreaterThan(0.95 * asked.length);
-    // Where revision or URL parser are others, nothing is judged there.
+    // With another revision or URL parser, nothing is judged locally.
     if (report.isUsable && report.revision === exported.revision)
       expect(report.locals).toBeGreaterThan(asked.length / 10);
     else expect(report.locals).toBe(0);
@@ -192,7 +192,7 @@ writeFileSync(here('report.json'), JSON.stringify({ words, locals, revision: loc
 process.exit(0);
 `;
 
-describe('what they cost', () => {
+describe('the cost of local verdicts', () => {
   let own: TestServer;
   beforeEach(async () => {
     const entries = Array.from({ length: 400 }, (_, i) => ({
@@ -205,7 +205,7 @@ describe('what they cost', () => {
   });
   const spent = async (): Promise<number> => 90_000 - (await own.check('?url=x.example')).body.quota_remaining - 1;
 
-  test('10,000 URLs over 500 domains take 500 lookups and those of their parents', async () => {
+  test('10,000 URLs over 500 domains take 500 lookups and those for their parents', async () => {
     const guard = createGuard({ local: new LocalVerdicts(exportedPolicy()) }, own);
     const asked = Array.from({ length: 10_000 }, (_, i) => ({
       url: `https://site-${i % 500}.example.net/${i % 3 === 0 ? 'news' : 'blog'}/${i}`,
@@ -213,11 +213,11 @@ describe('what they cost', () => {
     }));
     const decisions = await ask(guard, asked);
     expect(new Set(decisions.map(({ verdict }) => verdict))).toEqual(new Set(['allow', 'deny', 'flag']));
-    // All 500 are below one registrable domain, the one parent.
+    // All 500 have the same registrable domain as their only parent.
     expect(await spent()).toBe(501);
   });
 
-  test('requests at once for a new domain share its record', async () => {
+  test('concurrent requests for a new domain share its record', async () => {
     const guard = createGuard({ local: new LocalVerdicts(exportedPolicy()) }, own);
     await guard.check('https://example.net/');
     const asked = Array.from({ length: 100 }, (_, i) => guard.check(`https://site-7.example.net/${i}`));
@@ -226,7 +226,7 @@ describe('what they cost', () => {
     expect(await spent()).toBe(2);
   });
 
-  test('what needs no record costs nothing', async () => {
+  test('a verdict that needs no record costs nothing', async () => {
     const guard = createGuard({ local: new LocalVerdicts(exportedPolicy()) }, own);
     await guard.check('https://example.net/');
     for (const url of [
@@ -246,27 +246,27 @@ test.each([
   ['is cut off', '{"format":', /: it is no JSON; export it again/],
   ['is null', 'null', /its format must be pagegate-policy-export\/1/],
   ['is another file', '{"version":1}', /its format must be pagegate-policy-export\/1/],
-])('a file that %s is told in words', (_name, text, said) => {
+])('a file that %s is reported with a message', (_name, text, expected) => {
   const file = join(folder, 'not-exported.json');
   writeFileSync(file, text);
-  expect(() => readLocalVerdicts(file)).toThrow(said);
+  expect(() => readLocalVerdicts(file)).toThrow(expected);
 });
 
-test('their options have defaults for what is undefined, and take no number out of range', () => {
+test('the options have defaults for undefined values, and refuse numbers out of range', () => {
   const create = (options: LocalOptions) => new LocalVerdicts(exportedPolicy(policyFile), options);
   expect(create({ recordSeconds: undefined, recordEntries: undefined }).size).toBe(0);
   expect(() => create({ recordSeconds: 0 })).toThrow(/recordSeconds/);
   expect(() => create({ recordEntries: Number.NaN })).toThrow(/recordEntries/);
 });
 
-describe('they are not given', () => {
-  test('where the server has another policy', async () => {
+describe('no local verdict is given', () => {
+  test('if the server has another policy', async () => {
     const guard = createGuard({ cacheSeconds: 0, local: new LocalVerdicts(exportedPolicy()) });
     for (let i = 0; i < 3; i++)
       expect(await guard.check(`https://site-1.example.com/${i}`)).toMatchObject({ source: 'lookup' });
   });
 
-  test('before the first answer, for other characters than ASCII, and for what is no URL', async () => {
+  test('before the first answer, for characters outside ASCII, and for a text that is not a URL', async () => {
     const guard = createGuard({ cacheSeconds: 0, local: local() });
     const source = async (url: string) => (await guard.check(url)).source;
     expect(await source('https://site-1.example.com/a')).toBe('lookup');
@@ -276,7 +276,7 @@ describe('they are not given', () => {
     expect(await guard.check('https://')).toMatchObject({ verdict: 'error', id: 'status_400' });
   });
 
-  test('where the policy lacks a part: it says so', () => {
+  test('if the policy lacks a part, which is reported', () => {
     const { document, ...rest } = exportedPolicy(policyFile);
     const { address_exceptions: _, ...older } = document;
     expect(() => new LocalVerdicts({ ...rest, document: older as typeof document })).toThrow(
@@ -285,7 +285,7 @@ describe('they are not given', () => {
     expect(() => new LocalVerdicts({ ...rest } as ReturnType<typeof exportedPolicy>)).toThrow('lacks a part');
   });
 
-  test('where URLs are read by another parser', async () => {
+  test('if URLs are parsed by another parser', async () => {
     const other = new LocalVerdicts({ ...exportedPolicy(policyFile), url_parser: '2.9.2' });
     expect(other.isUsable).toBe(false);
     const guard = createGuard({ cacheSeconds: 0, local: other });
@@ -304,7 +304,7 @@ describe('they are not given', () => {
     expect(await source()).toBe('lookup');
   });
 
-  test('on more records than are kept', async () => {
+  test('on more records than the limit', async () => {
     const judge = new LocalVerdicts(exportedPolicy(policyFile), { recordEntries: 2 });
     const guard = createGuard({ cacheSeconds: 0, local: judge });
     for (const i of [1, 2, 3]) await guard.check(`https://shop${i}.co.uk/`);
@@ -326,7 +326,7 @@ describe('they are not given', () => {
       own.publish(2, [{ domain: 'a.example.net', page_types: { login: 'https://a.example.net/door' } }]);
       const generation = async () => (await own.check('?url=x.example')).headers.get('x-pagegate-data')?.split('.')[0];
       await expect.poll(generation).toBe('2');
-      // Nobody has said so here yet; the next answer does.
+      // The guard does not know about it yet; the next answer tells it.
       expect(await word('https://a.example.net/door')).toBe('allow classified_read local');
       await word('https://b.example.net/');
       expect(await word('https://a.example.net/door')).toBe('deny login lookup');
@@ -336,7 +336,7 @@ describe('they are not given', () => {
     }
   });
 
-  test('where a parent’s record cannot be had: that is a refusal', async () => {
+  test('if a parent’s record is not available: the request is refused', async () => {
     const own = await startTestServer({
       entries: [{ domain: 'app.a.example.net', page_types: {} }],
       accounts: { pro: { plan: 'custom', limit: 1 } },
@@ -350,7 +350,7 @@ describe('they are not given', () => {
     }
   });
 
-  test('on a record of a domain above, where the server answers with one', async () => {
+  test('on the record of a parent domain if the server answers with it', async () => {
     const entries = [{ domain: 'example.net', page_types: { login: 'https://app.example.net/door' } }];
     const own = await startTestServer({ entries, config: { index: { subdomains: 'parent' } } });
     try {
@@ -376,7 +376,7 @@ describe('they are not given', () => {
 });
 
 describe('pagegate policy export', () => {
-  test('writes what a guard reads, with the revision of the server', async () => {
+  test("writes what a guard reads, with the server's revision", async () => {
     const { status, stdout } = pagegate(['policy', 'export', policyFile]);
     expect(status).toBe(0);
     const file = join(folder, 'exported.json');

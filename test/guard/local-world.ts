@@ -1,4 +1,4 @@
-/** Records and requests for comparing local verdicts with the server's: the labelled real pages, and generated ones around records. */
+/** Records and requests to compare local verdicts with the server's: labelled real pages, and generated ones. */
 import { readFileSync } from 'node:fs';
 import { gunzipSync } from 'node:zlib';
 import { parseTarget } from '../../src/domain/target.ts';
@@ -32,14 +32,14 @@ const PATHS = [
   '/cart;v=1',
 ];
 
-/** Every labelled URL. */
+/** Returns every labelled URL. */
 export function labelledUrls(): string[] {
   const [heading = '', ...lines] = gunzipSync(readFileSync(LABELLED)).toString('utf8').split('\n');
   const at = heading.split('\t').indexOf('url');
   return lines.filter((line) => line !== '').map((line) => line.split('\t')[at]!);
 }
 
-/** An entry that a builder takes; undefined where it would reject a page. */
+/** Returns an entry that a builder accepts; undefined if it would reject a page. */
 function entryOf(
   domain: string,
   pages: Readonly<Record<string, string>>,
@@ -55,7 +55,7 @@ function entryOf(
   return read === undefined || rejects.length > 0 ? undefined : entry;
 }
 
-/** Records for two thirds of the labelled domains: some with the labelled page itself, some with others, some with categories. */
+/** Records for two thirds of the labelled domains: some with the labelled page itself, some with other pages, some with categories. */
 function labelledEntries(random: Random): EntryInput[] {
   const entries = new Map<string, EntryInput>();
   for (const url of labelledUrls()) {
@@ -68,7 +68,7 @@ function labelledEntries(random: Random): EntryInput[] {
   return [...entries.values()];
 }
 
-/** The domains of generated records: registrable ones, hosts below them with and without records of their own, private suffixes. */
+/** Domains of generated records: registrable ones, hosts below them with and without their own records, private suffixes. */
 const DOMAINS = Array.from({ length: 120 }, (_, i) => `site-${i}.example.com`)
   .concat(Array.from({ length: 40 }, (_, i) => `shop${i}.co.uk`))
   .concat(Array.from({ length: 40 }, (_, i) => `user${i}.github.io`))
@@ -103,7 +103,7 @@ export function worldEntries(seed: number): EntryInput[] {
   return [...new Map(all.map((entry) => [entry.domain, entry])).values()];
 }
 
-/** Questions around the records: their pages in many spellings, their hosts with any path, and URLs of all kinds. */
+/** Requests about the records: their pages in many spellings, their hosts with any path, and URLs of all kinds. */
 export function* questions(seed: number, count: number): Generator<Question> {
   const random = new Random(seed);
   for (let left = count; left > 0; left--) {
@@ -126,7 +126,7 @@ function randomQuestion(random: Random): string {
   return `${random.pick(['https', 'http'])}://${host}${tail.pathname}${tail.search}${tail.hash}`;
 }
 
-/** A generated URL that is one. */
+/** A generated URL that can be parsed. */
 function randomUrlOf(random: Random): string {
   for (;;) {
     const url = randomUrl(random);
@@ -134,7 +134,7 @@ function randomUrlOf(random: Random): string {
   }
 }
 
-/** A licensee's policy that touches every layer. */
+/** A licensee's policy that affects every layer. */
 export const LICENSEE = {
   format: 'pagegate-policy/1',
   profile: 'default',
@@ -151,7 +151,7 @@ export const LICENSEE = {
   address_exceptions: [{ cidr: '10.1.0.0/16', note: 'Our own services.' }],
 };
 
-/** What `pagegate policy export FILE` prints. */
+/** The output of `pagegate policy export FILE`. */
 export function exportedPolicy(file?: string): ExportedPolicy {
   const { revision, document } = loadPolicy({ file });
   const exported = { format: 'pagegate-policy-export/1', revision, url_parser: process.versions['ada'], document };

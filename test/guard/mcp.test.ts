@@ -52,9 +52,9 @@ interface ToolAnswer {
 const call = async (client: Client, name: string, args: Record<string, unknown>): Promise<ToolAnswer> =>
   (await client.callTool({ name, arguments: args })) as unknown as ToolAnswer;
 
-/** Nobody listens there. */
+/** No server listens there. */
 const AWAY = 'http://127.0.0.1:1';
-/** Who is there is given time on a busy machine; who is not there is asked again until the time is over. */
+/** A reachable server gets more time, because the machine may be busy. An unreachable one is retried until the timeout. */
 const argsFor = (server: string): string[] => {
   const flags = ['--timeout-ms', server === AWAY ? '500' : '10000'];
   return ['--server', server, '--key-file', keyFile, ...flags];
@@ -94,7 +94,7 @@ describe.each([
   ['stdio', overStdio],
   ['HTTP', overHttp],
 ])('over %s', (_name, open) => {
-  test('both tools are listed as reading ones, with what comes out of them', async () => {
+  test('both tools are listed as read-only, with the schema of their output', async () => {
     const client = await open(judge.url);
     const { tools } = await client.listTools();
     expect(tools.map(({ name }) => name)).toEqual(['check_url', 'fetch_page']);
@@ -106,7 +106,7 @@ describe.each([
     expect(client.getServerVersion()).toMatchObject({ name: 'pagegate' });
   });
 
-  test('check_url tells the verdict for the URL and the method', async () => {
+  test('check_url returns the verdict for the URL and the method', async () => {
     const client = await open(judge.url);
     const allowed = await call(client, 'check_url', { url: 'https://a.example/x?y=1', method: 'POST' });
     expect(allowed.structuredContent).toEqual({
@@ -130,7 +130,7 @@ describe.each([
     ]);
   });
 
-  test('fetch_page refuses what is denied, flagged or leads inside, with the reason', async () => {
+  test('fetch_page refuses what is denied, flagged or internal, with the reason', async () => {
     const client = await open(judge.url);
     for (const [url, reason] of [
       ['https://a.example/deny', 'deny (rules/deny_id)'],
@@ -144,7 +144,7 @@ describe.each([
     }
   });
 
-  test('invalid arguments are errors, and nothing is asked', async () => {
+  test('invalid arguments are errors, and no lookup is made', async () => {
     const client = await open(judge.url);
     for (const args of [
       {},
@@ -186,7 +186,7 @@ describe('fetch_page', () => {
     return { client: await connect(other), site, at: (path) => `http://a.example:${site.port}${path}` };
   }
 
-  test('returns the text of an allowed page, in its own encoding', async () => {
+  test('returns the text of an allowed page, decoded from its own charset', async () => {
     const { client, at, site } = await createScene((_request, response) => {
       response.writeHead(200, { 'content-type': 'Text/HTML; Charset=ISO-8859-1' });
       response.end(Buffer.from('<p>caf\xe9</p>', 'latin1'));
@@ -198,7 +198,7 @@ describe('fetch_page', () => {
     expect(site.headers[0]?.['user-agent']).toBe('pagegate-mcp/0');
   });
 
-  test('follows a redirect to an allowed page, and none to a refused one', async () => {
+  test('follows a redirect to an allowed page, but not to a refused one', async () => {
     const { client, at, site } = await createScene((request, response) => {
       if (request.url === '/to-news') response.writeHead(302, { location: '/news' }).end();
       else if (request.url === '/to-deny') response.writeHead(302, { location: '/deny' }).end();
@@ -215,7 +215,7 @@ describe('fetch_page', () => {
   });
 
   test.each(['data:text/html,<p>made up', 'DATA:text/plain,x', 'file:///etc/passwd', 'about:blank'])(
-    'refuses %s, of which no page comes',
+    'refuses %s, which is not a page of the web',
     async (url) => {
       const { client } = await createScene((_request, response) => response.end());
       const { isError, content } = await call(client, 'fetch_page', { url });
@@ -229,7 +229,7 @@ describe('fetch_page', () => {
     },
   );
 
-  test('cuts what is long, and takes no pictures', async () => {
+  test('truncates long pages, and accepts no images', async () => {
     const { client, at } = await createScene((request, response) => {
       if (request.url === '/picture') response.writeHead(200, { 'content-type': 'image/png' }).end('x');
       else response.writeHead(200, { 'content-type': 'text/plain' }).end('x'.repeat(6 << 20));
@@ -242,7 +242,7 @@ describe('fetch_page', () => {
     expect(await call(client, 'fetch_page', { url: at('/picture') })).toMatchObject({ isError: true });
   });
 
-  test('cuts no character in two', async () => {
+  test('splits no character when it truncates', async () => {
     const { client, at } = await createScene((_request, response) => {
       response.writeHead(200, { 'content-type': 'text/plain' }).end('\u{1f600}'.repeat(3));
     });
@@ -255,7 +255,7 @@ describe('fetch_page', () => {
     expect(cut.map(({ structuredContent }) => structuredContent?.['truncated'])).toEqual([true, true, true, false]);
   });
 
-  test('that is cancelled ends its request', async () => {
+  test('ends its request when it is canceled', async () => {
     const ended = Promise.withResolvers<void>();
     const { client, at, site } = await createScene((_request, response) => {
       response.once('close', ended.resolve).writeHead(200, { 'content-type': 'text/plain' }).write('x');
@@ -268,7 +268,7 @@ describe('fetch_page', () => {
     await Promise.all([outcome, ended.promise]);
   });
 
-  test('a site that fails is an error with its reason', async () => {
+  test('reports the failure of a site as an error with its reason', async () => {
     const { client, at } = await createScene((request, response) => {
       if (request.url === '/gone') response.writeHead(404, { 'content-type': 'text/plain' }).end('gone');
       else response.destroy();
@@ -288,7 +288,7 @@ describe('a person', () => {
     ['who accepts without approving', { action: 'accept', content: { fetch: false } }, false],
     ['who declines', { action: 'decline' }, false],
     ['who cancels', { action: 'cancel' }, false],
-  ])('%s is asked about what is flagged, with --ask-person', async (_who, answer, approved) => {
+  ])('%s is asked about a flagged page, with --ask-person', async (_who, answer, approved) => {
     const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } });
     const questions: string[] = [];
     client.setRequestHandler(ElicitRequestSchema, (question) => {
@@ -300,7 +300,7 @@ describe('a person', () => {
     closeLater(() => client.close());
     const { content } = await call(client, 'fetch_page', { url: 'http://localhost/flag' });
     expect(questions).toEqual([expect.stringContaining('http://localhost/flag')]);
-    // What is approved still leads inside, which nobody can approve.
+    // The approved page still has an internal address, which no person can approve.
     expect(content[0]?.text).toContain(approved ? 'guard/inside_address' : 'flag (rules/flag_id)');
   });
 
@@ -330,7 +330,7 @@ describe('a person', () => {
     expect(await outcome).toBe(approved);
   });
 
-  test.each(['/flag', '/302'])('is no longer asked where the call for %s is given up', async (path) => {
+  test.each(['/flag', '/302'])('is no longer asked if the call for %s is canceled', async (path) => {
     const site = await createSite((_request, response) => void response.writeHead(302, { location: '/flag' }).end());
     const approve: (decision: Decision) => Promise<boolean> = (decision) => askPerson(server, decision, 90_000);
     const { guard, seen } = createGuard(judge.url, { exceptions: { 'a.example': '127.0.0.1' }, approve });
@@ -365,19 +365,19 @@ describe('a person', () => {
   });
 });
 
-test('over stdio a message that is too long, or none, is told to the host in one line', async () => {
+test('over stdio a message that is too long, or invalid, is reported to the host in one line', async () => {
   const child = spawn(process.execPath, [MAIN, ...argsFor(judge.url)]);
   const ended = new Promise((resolve) => child.once('exit', resolve));
-  let said = '';
+  let stderr = '';
   child.stderr.on('data', (chunk) => {
-    said += chunk;
+    stderr += chunk;
   });
   child.stdin.on('error', () => {});
   child.stdin.write('nothing\n');
-  await vi.waitFor(() => expect(said).toMatch(/^pagegate-mcp: .*nothing.*\n$/), 20_000);
+  await vi.waitFor(() => expect(stderr).toMatch(/^pagegate-mcp: .*nothing.*\n$/), 20_000);
   child.stdin.write('x'.repeat(11 << 20));
   await ended;
-  expect(said).toMatch(/\npagegate-mcp: .*maximum size.*\n$/);
+  expect(stderr).toMatch(/\npagegate-mcp: .*maximum size.*\n$/);
 });
 
 describe('the HTTP server', () => {
@@ -410,7 +410,7 @@ describe('the HTTP server', () => {
       sent.on('error', reject).end(method === 'POST' ? '{"jsonrpc":"2.0","id":1,"method":"ping"}' : undefined);
     });
 
-  test('answers no page of a browser, no other name and no other path', async () => {
+  test('does not serve a page in a browser, another host name or another path', async () => {
     const { url } = await listen(judge.url);
     const types = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' };
     expect(await send(url, 'POST', '/mcp', types)).toBe(200);
@@ -420,7 +420,7 @@ describe('the HTTP server', () => {
     expect(await send(url, 'GET', '/mcp', types)).toBe(405);
   });
 
-  test('says in one line that another program has the port, and what to do', () => {
+  test('reports in one line that another program uses the port, and what to do', () => {
     const place = `127.0.0.1:${judge.port}`;
     const args = [MAIN, ...argsFor(AWAY), '--listen', place];
     expect(spawnSync(process.execPath, args, { encoding: 'utf8' })).toMatchObject({
@@ -440,7 +440,7 @@ describe('the HTTP server', () => {
   });
 });
 
-test('says its options where it is asked, and a wrong one ends it in one line', () => {
+test('prints its options on request, and ends with one line on a wrong one', () => {
   const start = (...words: string[]) => spawnSync(process.execPath, [MAIN, ...words], { encoding: 'utf8' });
   const help = start('--help');
   expect([help.status, help.stderr]).toEqual([0, '']);

@@ -1,4 +1,4 @@
-/** Requests of `node:http` and `node:https` through the guarded agents: every one is judged by the head that is sent, on whatever connection. */
+/** Requests of `node:http` and `node:https` through the guarded agents. Each is judged by the headers that are sent, on any connection. */
 import { once } from 'node:events';
 import http, { type ClientRequest, type IncomingMessage, type RequestOptions } from 'node:http';
 import https from 'node:https';
@@ -22,7 +22,7 @@ import {
   pathsOf,
 } from './support.ts';
 
-/** A site that both names lead to, and agents that know so. */
+/** A site behind both names, and agents that permit its address. */
 async function createScene(judging: Judging = allowBut('/login'), options: GuardedAgentsOptions = {}) {
   const site = await createSite(async (request, response) => {
     let body = '';
@@ -37,13 +37,13 @@ async function createScene(judging: Judging = allowBut('/login'), options: Guard
     agents.https.destroy();
   });
   const at = (path: string, host = 'a.example') => `http://${host}:${site.port}${path}`;
-  /** A request to the site that is sent as given. */
-  const begin = (given: RequestOptions = {}) =>
-    http.request({ host: 'a.example', port: site.port, agent: agents.http, ...given });
+  /** Starts a request to the site with these options. */
+  const begin = (requestOptions: RequestOptions = {}) =>
+    http.request({ host: 'a.example', port: site.port, agent: agents.http, ...requestOptions });
   return { site, judge, guard, seen, agents, at, begin };
 }
 
-/** What came of a request: status and body, the refusal's id, or the error. */
+/** Returns the outcome of a request: status and body, the refusal's id, or the error. */
 async function outcomeOf(request: ClientRequest): Promise<string> {
   try {
     const [response] = (await once(request.end(), 'response')) as [IncomingMessage];
@@ -54,14 +54,14 @@ async function outcomeOf(request: ClientRequest): Promise<string> {
 }
 
 describe('createGuardedAgents', () => {
-  test('makes what is allowed, and asks about exactly that', async () => {
+  test('makes an allowed request, and looks up exactly that', async () => {
     const { agents, judge, site, at } = await createScene();
     expect(await outcomeOf(http.get(at('/news?q=%41'), { agent: agents.http }))).toBe('200 GET /news?q=%41 ');
     expect(judge.asked).toEqual([`GET ${at('/news?q=%41')}`]);
     expect(site.reached).toEqual(['GET a.example /news?q=%41']);
   });
 
-  test('fails what is refused with the refusal itself, ends the request, and sends nothing', async () => {
+  test('fails a refused request with the refusal itself, ends it, and sends nothing', async () => {
     const { begin, site, seen } = await createScene();
     const request = begin({ path: '/login' });
     const closed = new Promise((resolve) => request.on('close', resolve));
@@ -73,7 +73,7 @@ describe('createGuardedAgents', () => {
     expect(seen).toMatchObject([{ verdict: 'deny', method: 'GET' }]);
   });
 
-  test('judges each request of a kept connection', async () => {
+  test('judges each request on a kept-alive connection', async () => {
     const { begin, agents, site, judge } = await createScene();
     const sockets = new Set<unknown>();
     for (const path of ['/one', '/login', '/two']) {
@@ -87,7 +87,7 @@ describe('createGuardedAgents', () => {
     expect(Object.keys(agents.http.freeSockets)).toHaveLength(1);
   });
 
-  test('sends bodies as they are, with the length that Node.js finds', async () => {
+  test('sends bodies unchanged, with the length that Node.js determines', async () => {
     const { begin, site } = await createScene();
     const whole = begin({ method: 'POST' });
     whole.end('text');
@@ -104,7 +104,7 @@ describe('createGuardedAgents', () => {
     expect(site.headers.map((headers) => headers['content-length'])).toEqual(['4', '6', undefined]);
   });
 
-  test('keeps to the number of connections that it is told', async () => {
+  test('respects the maximum number of connections', async () => {
     const { begin, site } = await createScene(() => 'allow', { maxSockets: 1 });
     const sockets = new Set<unknown>();
     const outcomes = ['/1', '/2', '/3'].map((path) => {
@@ -117,18 +117,18 @@ describe('createGuardedAgents', () => {
   });
 
   test.each(['fd', 'handle', 'host', 'port', 'path', 'proxyEnv', 'servername', 'socket', 'socketPath', 'protocol'])(
-    'takes no %s, by which requests would go elsewhere',
+    'refuses the option %s, which would send requests elsewhere',
     async (name) => {
       const { guard } = await createScene();
       expect(() => createGuardedAgents(guard, { [name]: 'x' })).toThrow(`${name}: requests would go past the guard`);
     },
   );
 
-  test('takes a guard and nothing else', () => {
+  test('accepts only a guard', () => {
     for (const none of [undefined, {}]) expect(() => createGuardedAgents(none as never)).toThrow(/^guard: /);
   });
 
-  test('in the place of the global agents it has every request, also one with an agent of its own kind', async () => {
+  test('used as the global agents it gets every request, even one with a plain agent of its own', async () => {
     const { agents, site, at } = await createScene();
     const before = [http.globalAgent, https.globalAgent] as const;
     http.globalAgent = agents.http;
@@ -146,8 +146,8 @@ describe('createGuardedAgents', () => {
   });
 });
 
-describe('the head is judged as it is sent', () => {
-  test('with what is set after the request was made', async () => {
+describe('the headers are judged as they are sent', () => {
+  test('with changes made after the request was created', async () => {
     const { begin, judge, site } = await createScene((_url, method) => (method === 'DELETE' ? 'deny' : 'allow'));
     const later = async (change: (request: ClientRequest) => void, waitMs = 0) => {
       const request = begin();
@@ -193,7 +193,7 @@ describe('the head is judged as it is sent', () => {
   });
 
   test.each(['/?', '//b.example/', `/a'b"<c>{d}|^\`?e='f'"<>`, '/%2e%2e%2flogin', '/?a=/../b\\c'])(
-    'with the path %s, which is sent as it is',
+    'with the path %s, which is sent unchanged',
     async (path) => {
       const { begin, judge, site, at } = await createScene(() => 'allow');
       expect(await outcomeOf(begin({ path }))).toBe(`200 GET ${path} `);
@@ -227,7 +227,7 @@ describe('the head is judged as it is sent', () => {
   });
 });
 
-describe('a body is no other request', () => {
+describe('a body cannot become a second request', () => {
   const SMUGGLED = 'DELETE /login HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n\r\n';
   type Begin = (request: ClientRequest) => unknown;
   const withoutLength: Begin = (request) => {
@@ -237,44 +237,50 @@ describe('a body is no other request', () => {
   const post = (headers: RequestOptions['headers']): RequestOptions => ({ method: 'POST', headers: headers ?? {} });
   interface Case {
     readonly expected: string;
-    readonly given: RequestOptions;
+    readonly options: RequestOptions;
     readonly begin?: Begin;
   }
   const CASES: readonly (readonly [string, Case])[] = [
-    ['a GET that ends with it', { expected: '200', given: {} }],
-    ['a DELETE that ends with it', { expected: '200', given: { method: 'DELETE' } }],
-    ['a GET that streams it', { expected: '200', given: {}, begin: (request) => request.write('x') }],
+    ['a GET that ends with it', { expected: '200', options: {} }],
+    ['a DELETE that ends with it', { expected: '200', options: { method: 'DELETE' } }],
+    ['a GET that streams it', { expected: '200', options: {}, begin: (request) => request.write('x') }],
     [
       'a GET whose head was sent',
-      { expected: 'says no length', given: {}, begin: (request) => request.flushHeaders() },
+      { expected: 'says no length', options: {}, begin: (request) => request.flushHeaders() },
     ],
-    ['a GET with a list of headers', { expected: 'says no length', given: { headers: ['Host', ''] } }],
-    ['a POST without a length', { expected: 'says no length', given: { method: 'POST' }, begin: withoutLength }],
-    ['a POST with a smaller length', { expected: 'says 0 bytes', given: post({ 'content-length': '0' }) }],
-    ['a POST with a larger length', { expected: 'says 999 bytes', given: post({ 'content-length': '999' }) }],
-    ['a POST with a list for a length', { expected: 'says no length', given: post({ 'content-length': '0, 62' }) }],
-    ['a POST with a number that some read', { expected: 'says no length', given: post({ 'content-length': '0x3e' }) }],
+    ['a GET with a list of headers', { expected: 'says no length', options: { headers: ['Host', ''] } }],
+    ['a POST without a length', { expected: 'says no length', options: { method: 'POST' }, begin: withoutLength }],
+    ['a POST with a smaller length', { expected: 'says 0 bytes', options: post({ 'content-length': '0' }) }],
+    ['a POST with a larger length', { expected: 'says 999 bytes', options: post({ 'content-length': '999' }) }],
+    ['a POST with a list for a length', { expected: 'says no length', options: post({ 'content-length': '0, 62' }) }],
+    [
+      'a POST with a number that some read',
+      { expected: 'says no length', options: post({ 'content-length': '0x3e' }) },
+    ],
     [
       'a POST with two lengths',
-      { expected: 'two lengths', given: post({ 'content-length': '3', 'transfer-encoding': 'chunked' }) },
+      { expected: 'two lengths', options: post({ 'content-length': '3', 'transfer-encoding': 'chunked' }) },
     ],
-    ['a POST with another coding', { expected: 'another way than', given: post({ 'transfer-encoding': 'identity' }) }],
+    [
+      'a POST with another coding',
+      { expected: 'another way than', options: post({ 'transfer-encoding': 'identity' }) },
+    ],
   ];
 
-  test.each(CASES)('%s', async (_name, { expected, given, begin }) => {
+  test.each(CASES)('%s', async (_name, { expected, options, begin }) => {
     const { begin: start, site } = await createScene();
-    const headers = Array.isArray(given.headers) ? ['Host', `a.example:${site.port}`] : given.headers;
-    const request = start({ ...given, ...(headers !== undefined && { headers }) });
+    const headers = Array.isArray(options.headers) ? ['Host', `a.example:${site.port}`] : options.headers;
+    const request = start({ ...options, ...(headers !== undefined && { headers }) });
     begin?.(request);
-    const said = await new Promise<string>((resolve) => {
+    const outcome = await new Promise<string>((resolve) => {
       request.on('response', (response) => resolve(`${response.resume().statusCode}`));
       request.on('error', (error) => resolve(error.message)).end(SMUGGLED);
     });
-    expect(said).toContain(expected);
+    expect(outcome).toContain(expected);
     expect(site.reached.filter((line) => line.includes('/login'))).toEqual([]);
   });
 
-  test('what is wrong in another way is thrown, as ever', async () => {
+  test('other mistakes throw as usual', async () => {
     const { begin } = await createScene();
     const request = begin({ method: 'POST' });
     expect(() => request.write(5 as never)).toThrow(TypeError);
@@ -285,7 +291,7 @@ describe('a body is no other request', () => {
 describe('a connection', () => {
   const inside: LookupFunction = (_name, _options, found) => found(null, [{ address: '127.0.0.1', family: 4 }]);
 
-  test('to a name that leads inside is refused, whoever resolves it', async () => {
+  test('to a name with an internal address is refused, whichever resolver is used', async () => {
     const { site, judge, guard } = await createScene(() => 'allow');
     const seen: Record<string, string> = {};
     for (const [name, agentLookup, lookup] of [
@@ -309,7 +315,7 @@ describe('a connection', () => {
   });
 
   test.each(['http://127.0.0.1', 'http://[::1]', 'http://[::ffff:127.0.0.1]', 'http://0x7f.1', 'http://2130706433'])(
-    'to %s, an address in the place of a name, is refused',
+    'to %s, an address instead of a name, is refused',
     async (origin) => {
       const { site, agents } = await createScene(() => 'allow');
       expect(await outcomeOf(http.get(`${origin}:${site.port}/`, { agent: agents.http }))).toBe('inside_address');
@@ -317,7 +323,7 @@ describe('a connection', () => {
     },
   );
 
-  test('whose socket has another address than was resolved is ended before anything is sent', async () => {
+  test('is closed before anything is sent if its socket has another address than was resolved', async () => {
     const arrived: string[] = [];
     const server = createTcpServer((socket) => socket.on('data', (data) => arrived.push(data.toString('latin1'))));
     await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -327,14 +333,14 @@ describe('a connection', () => {
     const agents = createGuardedAgents(guard, { lookup: LOOKUP });
     for (const client of [http, https] as const) {
       const agent = client === http ? agents.http : agents.https;
-      // As it was resolved, and as it is found on the socket.
+      // First the resolved address, then the one of the socket.
       vi.spyOn(guard.addresses, 'permits').mockReturnValueOnce(true).mockReturnValueOnce(false);
       expect(await outcomeOf(client.request({ host: 'a.example', port, agent }))).toBe('inside_address');
     }
     expect(arrived).toEqual([]);
   });
 
-  test('goes where the URL says that was judged, whatever else a request names', async () => {
+  test('goes to the host of the judged URL, whatever else a request names', async () => {
     const elsewhere = await createSite((_request, response) => void response.end('elsewhere'));
     const { begin, site } = await createScene();
     const socket = connect(elsewhere.port, '127.0.0.1');
@@ -348,7 +354,7 @@ describe('a connection', () => {
     expect(elsewhere.reached).toEqual([]);
   });
 
-  test('by TLS is for the name that was judged', async () => {
+  test('over TLS is verified against the judged name', async () => {
     const { certificate, key } = createCertificate('localhost');
     const wanted = new Set<string>();
     const SNICallback = (name: string, found: (error: null) => void): void => {
@@ -378,7 +384,7 @@ describe('a connection', () => {
 });
 
 describe('a request that fails', () => {
-  test('for an option that cannot be used, or for a hook that throws, fails alone', async () => {
+  test('because of an invalid option, or a hook that throws, does not affect others', async () => {
     const { begin, guard } = await createScene(() => 'allow');
     const { https: agent } = createGuardedAgents(guard, { ciphers: 'none', lookup: LOOKUP });
     expect(await outcomeOf(https.get('https://a.example/', { agent }))).toContain('no cipher match');
@@ -388,13 +394,13 @@ describe('a request that fails', () => {
   });
 });
 
-describe('a request that is given up', () => {
-  test('ends at once, before its head is complete, and while its verdict is awaited', async () => {
+describe('a request that is destroyed', () => {
+  test('ends at once, before its headers are complete, and while its verdict is pending', async () => {
     let answer: (() => void) | undefined;
     const asked = new Promise<void>((resolve) => {
       answer = resolve;
     });
-    // No verdict comes.
+    // No verdict arrives.
     const { begin, site } = await createScene(() => void answer?.());
     const early = begin();
     early.destroy();
@@ -409,7 +415,7 @@ describe('a request that is given up', () => {
     expect(site.reached).toEqual([]);
   });
 
-  test('after its verdict ends like every other', async () => {
+  test('after its verdict ends like any other', async () => {
     const { begin } = await createScene();
     const request = begin();
     request.end();

@@ -1,4 +1,4 @@
-/** The packages of the client side as a user gets them: installed offline into an empty folder, on the oldest Node.js and on ours. */
+/** The client packages as a user gets them: installed offline into an empty folder, on the oldest supported Node.js and on this one. */
 import { execFile, execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -27,11 +27,11 @@ const filesIn = (tarball: string): string[] =>
   execFileSync('tar', ['-tzf', tarball], { encoding: 'utf8' }).trim().split('\n');
 
 describe.each(NPM_PACKAGES)('$name', (spec) => {
-  test('is plain JavaScript with types and without anything native, and holds what it depends on', () => {
+  test('is plain JavaScript with types and without native code, and contains its dependencies', () => {
     const files = filesIn(tarballs[spec.name]!);
     expect(files.filter((file) => /\.(?:node|gyp|so|wasm|sqlite|key)$/.test(file))).toEqual([]);
     expect(files.filter((file) => /(?<!\.d)\.[cm]?ts$|\/examples\//.test(file))).toEqual([]);
-    // Nobody reads the types of what a program is made of.
+    // Types of bundled dependencies are of no use.
     const typed = files.some((file) => /\/node_modules\/.*\.d\.[cm]?ts$/.test(file));
     expect(typed).toBe(spec.exports !== undefined);
     const own = files.filter((file) => file.endsWith('.js') && !file.includes('/node_modules/'));
@@ -47,7 +47,7 @@ describe.each(NPM_PACKAGES)('$name', (spec) => {
   });
 });
 
-/** An empty folder, and an npm that runs on the given Node.js and has nothing cached. */
+/** Creates an empty folder, and installs packages with an npm on the given Node.js and an empty cache. */
 function install(node: string, names: readonly string[]): string {
   const place = mkdtempSync(join(folder, 'install-'));
   const bin = join(place, 'bin');
@@ -64,7 +64,7 @@ function install(node: string, names: readonly string[]): string {
 
 const guardPlaces = new Map<string, string>();
 
-/** The guard, installed once for each Node.js. */
+/** Installs the guard, once for each Node.js. */
 function installGuard(node: string): string {
   const place = guardPlaces.get(node) ?? install(node, ['pagegate-guard']);
   guardPlaces.set(node, place);
@@ -87,7 +87,7 @@ const get = (path) =>
   new Promise((resolve, reject) => {
     http.get(at(path), { agent: agents.http }, (response) => resolve(response.statusCode)).on('error', reject);
   });
-const said = [
+const results = [
   (await guard.check(at('/news'))).verdict,
   await guardedFetch(at('/news')).then((response) => response.text()),
   await guardedFetch(new Request(at('/news'), { method: 'POST', body: 'x' })).then((response) => response.text()),
@@ -100,7 +100,7 @@ const said = [
   typeof startBrowserProxy,
   typeof guardBrowser,
 ];
-console.log(JSON.stringify(said));
+console.log(JSON.stringify(results));
 process.exit(0);
 `;
 
@@ -131,7 +131,7 @@ describe.each([
     place = installGuard(node);
   });
 
-  test('it brings nothing but itself', () => {
+  test('it installs only itself', () => {
     expect(readdirSync(join(place, 'node_modules')).filter((name) => !name.startsWith('.'))).toEqual([
       'pagegate-guard',
     ]);
@@ -165,7 +165,7 @@ describe.each([
     expect(pathsOf(site)).toEqual(['/news', '/news', '/redirect', '/news']);
   });
 
-  test('CommonJS can require it', () => {
+  test('CommonJS code can require it', () => {
     const names = `const { Guard } = require('pagegate-guard'); process.stdout.write(typeof Guard)`;
     expect(execFileSync(node, ['-e', names], { cwd: place, encoding: 'utf8', stdio: 'pipe' })).toBe('function');
   });
@@ -179,7 +179,7 @@ describe.each([
 });
 
 describe('for a program in TypeScript', () => {
-  test('its types are found and are right', () => {
+  test('its types are found and correct', () => {
     const place = installGuard(PINNED_NODE);
     writeFileSync(join(place, 'use.mts'), USE_TYPES);
     const options = { module: 'nodenext', target: 'es2022', strict: true, noEmit: true, skipLibCheck: false };
@@ -193,7 +193,7 @@ describe('for a program in TypeScript', () => {
     } catch (error) {
       output = (error as { stdout: string }).stdout;
     }
-    // The one mistake is found, so the types are looked at.
+    // The one deliberate mistake is reported, which shows that the types are checked.
     expect(output.trim().split('\n')).toEqual([expect.stringMatching(/use\.mts\(16,49\): error TS2322/)]);
   });
 });

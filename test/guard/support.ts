@@ -1,4 +1,4 @@
-/** What the guard's tests need around it: a judge to ask, sites to reach, a DNS server. All on loopback. */
+/** The environment of the guard's tests: a stand-in for pagegate, sites, a DNS server. All on loopback. */
 import { createSocket } from 'node:dgram';
 import { Resolver } from 'node:dns';
 import { createServer, type IncomingHttpHeaders, type RequestListener, type ServerResponse } from 'node:http';
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const close of open.splice(0).reverse()) await close();
 });
 
-/** A clock that goes ahead, as far as it is told, until the test ends. */
+/** A clock that can be advanced until the test ends. */
 export function clockAhead(): (seconds: number) => void {
   let aheadMs = 0;
   const now = performance.now.bind(performance);
@@ -31,12 +31,12 @@ export function clockAhead(): (seconds: number) => void {
 
 export interface Site {
   readonly port: number;
-  /** Requests that arrived, as `METHOD host path`. */
+  /** Received requests, as `METHOD host path`. */
   readonly reached: string[];
   readonly headers: IncomingHttpHeaders[];
 }
 
-/** An HTTP server that notes who came by. */
+/** An HTTP server that records its requests. */
 export async function createSite(handler: RequestListener, address = '127.0.0.1', port = 0): Promise<Site> {
   const reached: string[] = [];
   const headers: IncomingHttpHeaders[] = [];
@@ -55,13 +55,13 @@ export async function createSite(handler: RequestListener, address = '127.0.0.1'
 
 export interface Judge extends Site {
   readonly url: string;
-  /** What it was asked, as `METHOD url`. */
+  /** Received lookups, as `METHOD url`. */
   readonly asked: string[];
 }
 
 export type Judging = (url: string, method: string, response: ServerResponse) => string | undefined;
 
-/** A stand-in for pagegate. `judge` names a verdict, or answers itself and returns undefined. */
+/** A stand-in for pagegate. `judge` returns a verdict, or answers itself and returns undefined. */
 export async function createJudge(judge: Judging, data = () => '1.abc'): Promise<Judge> {
   const asked: string[] = [];
   const site = await createSite((request, response) => {
@@ -76,28 +76,28 @@ export async function createJudge(judge: Judging, data = () => '1.abc'): Promise
   return { ...site, asked, url: `http://127.0.0.1:${site.port}` };
 }
 
-/** A verdict as pagegate words it. */
+/** A verdict in the format of pagegate. */
 export function answerOf(url: string, verdict: string): object {
   const matched = { layer: 'rules', id: `${verdict}_id`, note: `Note of ${verdict}.` };
   const { hostname } = new URL(url);
   return { domain: hostname, found: true, page_types: {}, quota_remaining: 9, verdict, matched };
 }
 
-/** Denies one path on every host and allows the rest. */
+/** Denies one path on every host and allows all others. */
 export const allowBut =
   (path: string): Judging =>
   (url) =>
     new URL(url).pathname === path ? 'deny' : 'allow';
 
-/** Two names that lead to this host. */
+/** Two names with the address of this host. */
 export const HOSTS = ['a.example', 'b.example'];
-/** What a guard has to be told, so that it lets them. */
+/** The guard's exceptions for these names, whose address is internal. */
 export const EXCEPTIONS = Object.fromEntries(HOSTS.map((host) => [host, '127.0.0.1']));
 
-/** The paths that a site was asked for, with their queries. */
+/** Returns the paths, with queries, that a site received. */
 export const pathsOf = ({ reached }: Site): string[] => reached.map((line) => line.split(' ')[2]!);
 
-/** A guard, and every decision that it reports. */
+/** Creates a guard, and collects every decision that it reports. */
 export function createGuard(server: string, options: Partial<GuardOptions> = {}): { guard: Guard; seen: Decision[] } {
   const seen: Decision[] = [];
   const guard = new Guard({
@@ -111,7 +111,7 @@ export function createGuard(server: string, options: Partial<GuardOptions> = {})
   return { guard, seen };
 }
 
-/** Resolves names as told: each is given its addresses, one list after the other; the last one stays. */
+/** Resolves names from a table. Each lookup of a name gets the next list of addresses; the last one is repeated. */
 export function names(table: Readonly<Record<string, readonly string[]>>): LookupFunction {
   const left = new Map(Object.entries(table).map(([name, addresses]) => [name, [...addresses]]));
   return (name, _options, found) => {
@@ -122,10 +122,10 @@ export function names(table: Readonly<Record<string, readonly string[]>>): Looku
   };
 }
 
-/** Resolves {@link HOSTS} alone. */
+/** Resolves only {@link HOSTS}. */
 export const LOOKUP: LookupFunction = names(Object.fromEntries(HOSTS.map((host) => [host, ['127.0.0.1']])));
 
-/** A small DNS server that gives a name its addresses by turns, with a lifetime of none; and a lookup that asks it and nobody else. */
+/** A small DNS server that returns the addresses of a name in turn, with a TTL of 0, and a lookup that queries only this server. */
 export async function createDns(table: Readonly<Record<string, readonly string[]>>): Promise<LookupFunction> {
   const turns = new Map<string, number>();
   const socket = createSocket('udp4');

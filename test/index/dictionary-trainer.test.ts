@@ -5,7 +5,7 @@ import { entryOf, shippedNames } from '../support/tiny-index.ts';
 
 const LETTERS = 'etaoinshrdlu';
 
-/** Names of common syllables, in order. */
+/** Entries whose names are built from common syllables, in order. */
 function entries(count: number): Entry[] {
   const names = Array.from({ length: count }, (_, i) => {
     const syllables = [...(i * 7919 + 13).toString(12)].map((digit) => `${LETTERS[Number.parseInt(digit, 12)]}on`);
@@ -26,13 +26,13 @@ function train(all: readonly Entry[], afterEach: (fields: RecordFields) => void)
 }
 
 describe('the dictionary', () => {
-  it('is learned from the records, whatever becomes of the memory they lay in', () => {
+  it('is trained from the records, even if their memory is reused', () => {
     const all = entries(3000);
     expect(train(all, ({ source }) => source.fill(0x7a))).toEqual(train(all, () => {}));
   });
 
-  it('is learned from all of a sorted drop, not only from its beginning', () => {
-    // Together they are more than what is kept.
+  it('is trained from all of a sorted drop, not only from its beginning', () => {
+    // Together they exceed what the trainer keeps.
     const ordinary = entries(20_000);
     const last = Array.from({ length: 20_000 }, (_, i) => entryOf(`zyx-qwv-${i}.example`));
     const trainer = new DictionaryTrainer(shippedNames);

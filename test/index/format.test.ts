@@ -1,4 +1,4 @@
-/** FORMAT.md and layout.ts say the same, and the golden file is what both describe. */
+/** FORMAT.md, layout.ts and the golden file agree. */
 
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -40,7 +40,7 @@ import { goldenEntries, readGolden, writeGolden } from './golden/golden.ts';
 const page = readFileSync(new URL('../../src/index/FORMAT.md', import.meta.url), 'utf8');
 const golden = readGolden();
 
-/** The rows of the table whose heading row begins so, after the line that ends so. */
+/** Returns the rows of the table after this heading whose first column has this title. */
 function tableAfter(heading: string, firstColumn: string): string[][] {
   const from = page.indexOf(`${heading}\n`);
   expect(from).toBeGreaterThan(-1);
@@ -74,7 +74,7 @@ describe('FORMAT.md', () => {
     expect(tableAfter('## Overview', 'part').map(([name]) => name)).toEqual(['header', ...SECTIONS]);
   });
 
-  it('has the numbers of layout.ts', () => {
+  it('contains the numbers of layout.ts', () => {
     const magic = MAGIC.map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
     const size = (code: number): string => `size(${code}) = ${SIZE_OF_LENGTH_CODE[code]}`;
     for (const text of [
@@ -105,7 +105,7 @@ describe('FORMAT.md', () => {
 const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ');
 
 describe('the golden file', () => {
-  it('is what the writer writes', () => {
+  it('is the output of the writer', () => {
     const written = writeGolden();
     const at = golden.findIndex((byte, i) => byte !== written[i]);
     if (at >= 0 || written.length !== golden.length) {
@@ -148,7 +148,7 @@ describe('the golden file', () => {
     }
   });
 
-  it('answers', () => {
+  it('can be queried', () => {
     const index = openIndexBytes(bytesInMemory(golden));
     expect(index.decode(index.find('example.com'))).toEqual({
       domain: 'example.com',
@@ -168,8 +168,8 @@ describe('the golden file', () => {
   });
 });
 
-describe('a header that agrees with itself', () => {
-  /** The header of a file of these sizes, everything else as it has to be. */
+describe('a consistent header', () => {
+  /** Returns a check of the header of a file with these section sizes and otherwise correct fields. */
   function headerOf(bucketCount: number, payload: number, others: Partial<Record<SectionName, number>> = {}) {
     const raw = decodeHeader(golden);
     const directory = bucketCount * BUCKET_SIZE_BYTES;
@@ -195,7 +195,7 @@ describe('a header that agrees with itself', () => {
       validateHeader({ ...raw, recordCount: 0, bucketCount, sections, fileSizeBytes: end }, 'x', end);
   }
 
-  it('has buckets, payload and blocks within the limits of the format', () => {
+  it('must have buckets, payload and blocks within the limits of the format', () => {
     for (const [buckets, payload] of [
       [1, 0],
       [BUCKETS_MAX, PAYLOAD_MAX_BYTES],
@@ -207,7 +207,7 @@ describe('a header that agrees with itself', () => {
     expect(headerOf(1, 100, { blocks: 0 })).toThrow(/the size of the blocks/);
   });
 
-  it('has no more to be read as it is opened than the format allows', () => {
+  it('must not have more to read on opening than the format allows', () => {
     for (const name of ['dictionary', 'metadata'] as const) {
       expect(headerOf(1, 0, { [name]: TABLES_MAX_BYTES })()).toMatchObject({ bucketCount: 1 });
       expect(headerOf(1, 0, { [name]: TABLES_MAX_BYTES + 1 })).toThrow(`the ${name} has 16777217 bytes`);

@@ -8,7 +8,7 @@ import { bucketOfHash, SEED_A, SEED_B } from '../../src/index/format/layout.ts';
 const reference = await xxhash();
 
 describe('xxh32', () => {
-  it('gives what the reference gives, for all sizes, seeds and starts', () => {
+  it('matches the reference, for all lengths, seeds and offsets', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 80 }), fc.nat(0xffffffff), fc.nat(5), (bytes, seed, start) => {
         const padded = Uint8Array.from([...new Uint8Array(start).fill(7), ...bytes, 9]);
@@ -18,7 +18,7 @@ describe('xxh32', () => {
     expect(xxh32(new Uint8Array(0), 0, 0, 0)).toBe(0x02cc5d05);
   });
 
-  it('is what a key is hashed with', () => {
+  it('is the hash function of keys', () => {
     const hashed = new HashedKey();
     fc.assert(
       fc.property(fc.string({ minLength: 1, maxLength: 253, unit: fc.constantFrom(...'abcxyz019.-_') }), (key) => {
@@ -39,7 +39,7 @@ describe('checksums', () => {
     expect(xxh64(new Uint8Array(0))).toBe(0xef46db3751d8e999n);
   });
 
-  it('of blocks are those of the pieces, however the stream is cut', () => {
+  it('of blocks are those of the whole, however the stream is split', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 12 }), (chunks) => {
         const blocks = new BlockChecksums(16);
@@ -55,7 +55,7 @@ describe('checksums', () => {
 });
 
 describe('bucketOfHash', () => {
-  it('is exact where a double would not be', () => {
+  it('is exact even if a double would not be', () => {
     fc.assert(
       fc.property(fc.nat(0xffffffff), fc.integer({ min: 1, max: 2 ** 25 - 256 }), (hash, bucketCount) => {
         expect(bucketOfHash(hash, bucketCount)).toBe(Number((BigInt(hash) * BigInt(bucketCount)) >> 32n));
@@ -64,7 +64,7 @@ describe('bucketOfHash', () => {
     expect(bucketOfHash(0xffffffff, 2 ** 25 - 256)).toBe(2 ** 25 - 257);
   });
 
-  it('gives each eighth bit its own buckets where these are a multiple of 256', () => {
+  it('gives each value of the top 8 bits its own buckets if their number is a multiple of 256', () => {
     for (const bucketCount of [256, 2_352_896]) {
       for (const part of [0, 1, 127, 255]) {
         expect(bucketOfHash((part << 24) >>> 0, bucketCount)).toBe((part * bucketCount) / 256);

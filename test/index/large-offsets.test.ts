@@ -1,4 +1,4 @@
-/** Beyond 4 GiB: a sparse file as large as 400 million records, with real records at its beginning and at its end. */
+/** Beyond 4 GiB: a sparse file with the size of 400 million records, with real records at its start and end. */
 import { chmodSync, closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const entries = Array.from({ length: 12 }, (_, i) =>
   entryOf(`far-${i}.example`, { login: `https://far-${i}.example/login` }, {}, smallNames),
 );
 
-/** Writes an index of two buckets with a hole of `holeBytes` between the records of the first and of the second. */
+/** Writes an index of two buckets with a hole of `holeBytes` between their records. */
 function writeWithHole(path: string, holeBytes: number): void {
   const bytes = tinyIndexBytes(entries, { names: smallNames, bucketCount: 2 });
   const header = decodeHeader(bytes);
@@ -50,7 +50,7 @@ function writeWithHole(path: string, holeBytes: number): void {
 }
 
 describe('offsets', () => {
-  // 24 GiB is what 400 million records of 60 bytes take; the others lie around powers of two.
+  // 24 GiB is the size of 400 million records of 60 bytes. The other values are around powers of two.
   it.each([GIB - 100, 2 * GIB - 100, 4 * GIB - 100, 5 * GIB, 24 * GIB])(
     'work with %d bytes between two records',
     (holeBytes) => {

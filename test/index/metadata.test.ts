@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-/** What the small sections may hold: integers of any width, and nothing that a reader would trip over later. */
+/** Valid contents of the small sections: integers of any width, and nothing that a later read would fail on. */
 import { Packr } from 'msgpackr';
 import { describe, expect, it } from 'vitest';
 import { decodeDictionary, encodeDictionary } from '../../src/index/format/dictionary.ts';
@@ -21,12 +21,12 @@ describe('metadata', () => {
       const bytes = encodeMetadata({ ...metadata, revision, generation: revision });
       expect(decodeMetadata(bytes)).toEqual({ ...metadata, revision, generation: revision });
       const at = Buffer.from(bytes).indexOf('revision') + 'revision'.length;
-      // A small integer as it is, or the marker of one of 8 to 64 bits; 0xcb is that of a float.
+      // A small integer is stored directly, a larger one after the marker of an integer of 8 to 64 bits; 0xcb would mark a float.
       expect(bytes[at]! < 0x80 || (bytes[at]! >= 0xcc && bytes[at]! <= 0xd3)).toBe(true);
     },
   );
 
-  it('integers that another writer packed in 64 bits are read', () => {
+  it('accepts integers that another writer packed in 64 bits', () => {
     const bytes = changed({ revision: 7n, max_answer_size: 1000n });
     expect(bytes).toContain(0xd3);
     expect(decodeMetadata(bytes)).toEqual({ ...metadata, revision: 7 });
@@ -52,12 +52,12 @@ describe('dictionary', () => {
   });
 });
 
-it('is read by JavaScript alone: native code that takes texts out of a message may give wrong ones', () => {
+it('is decoded by JavaScript alone: native decoders of msgpack strings may return wrong ones', () => {
   const program = `
     await import('${new URL('../../src/index/read.ts', import.meta.url).href}');
     const { sharedObjects } = process.report.getReport();
     console.log(JSON.stringify(sharedObjects.filter((path) => path.endsWith('.node'))));`;
   const { stdout } = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
-  // The mapping needs koffi; nothing else of an index is native.
+  // The mapping needs koffi; no other code for indexes is native.
   expect((JSON.parse(stdout) as string[]).filter((path) => !path.includes('koffi'))).toEqual([]);
 });

@@ -24,7 +24,7 @@ function answerOf(index: ReturnType<typeof openIndex>, key: string): unknown {
 }
 
 describe('an index', () => {
-  it('finds what was written and nothing else', () => {
+  it('finds what was written, and nothing else', () => {
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe, entryOf('example.org')])));
     expect(index.info.recordCount).toBe(2);
     expect(index.find('example.com')).toBe(NO_RECORD);
@@ -43,11 +43,11 @@ describe('an index', () => {
     expect(index.decode(index.find('example.org'))).toEqual({ domain: 'example.org', pageTypes: [] });
   });
 
-  it('is not deceived by characters whose low bits are those of a key', () => {
+  it('does not match characters whose low bits are those of a key', () => {
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe])));
     const key = 'stripe.com';
     for (let i = 0; i < key.length; i++) {
-      // What is above a byte may be taken for the character that follows.
+      // Bits above a byte could be read as the next character.
       for (const high of [key.charCodeAt(i + 1) || 1, 1, 0x80]) {
         const twin = String.fromCharCode(key.charCodeAt(i) | (high << 8));
         expect(index.find(key.slice(0, i) + twin + key.slice(i + 1))).toBe(NO_RECORD);
@@ -57,7 +57,7 @@ describe('an index', () => {
     }
   });
 
-  it('is not deceived by a key that goes on where the record of the same fingerprint ends, nor by one that ends before', () => {
+  it('does not match a key that is longer or shorter than the record with the same fingerprint', () => {
     const fingerprint = (key: string): number => {
       const hashed = new HashedKey();
       hashed.set(key);
@@ -65,23 +65,23 @@ describe('an index', () => {
     };
     const hosts = Array.from({ length: 20_000 }, (_, i) => `stripe.com.${i}`);
     const longer = hosts.find((host) => fingerprint(host) === fingerprint('stripe.com'))!;
-    for (const [kept, asked] of [
+    for (const [stored, wanted] of [
       ['stripe.com', longer],
       [longer, 'stripe.com'],
     ] as const) {
-      const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(kept)], { bucketCount: 1 })));
-      expect(index.find(kept)).not.toBe(NO_RECORD);
-      expect(index.find(asked)).toBe(NO_RECORD);
+      const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(stored)], { bucketCount: 1 })));
+      expect(index.find(stored)).not.toBe(NO_RECORD);
+      expect(index.find(wanted)).toBe(NO_RECORD);
     }
   });
 
-  it('finds a name of the greatest length', () => {
+  it('finds a name of maximum length', () => {
     const longest = `${'a23456789.'.repeat(25)}com`;
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([entryOf(longest)])));
     expect(index.decode(index.find(longest)).domain).toBe(longest);
   });
 
-  it('knows no record where none can be', () => {
+  it('refuses handles that no record can have', () => {
     const index = openIndexBytes(bytesInMemory(tinyIndexBytes([stripe])));
     for (const handle of [Number.NaN, 2 ** 52, 1024 * 256])
       expect(() => index.decode(handle)).toThrow(expect.objectContaining({ code: 'record_corrupt' }));

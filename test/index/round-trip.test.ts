@@ -1,4 +1,4 @@
-/** What goes in comes out: entries of every kind, in indexes of every shape. */
+/** Entries of every kind, written to indexes of every shape, are read back unchanged. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { PagegateError } from '../../src/errors.ts';
@@ -91,7 +91,7 @@ function hashesOf(domain: string): unknown {
 }
 
 describe('any set of entries', () => {
-  it('is found, decoded and rendered as it was, and nothing else is found', async () => {
+  it('is found, decoded and rendered unchanged, and nothing else is found', async () => {
     let literals = 0;
     let overflowing = 0;
     await fc.assert(
@@ -133,7 +133,7 @@ describe('any set of entries', () => {
       ),
       { numRuns: 60 },
     );
-    // The interesting paths were taken.
+    // The rarely used branches were taken.
     expect(literals).toBeGreaterThan(0);
     expect(overflowing).toBeGreaterThan(0);
   });
@@ -164,7 +164,7 @@ describe('a run of buckets', () => {
     return 'ok';
   };
 
-  it('refuses records out of order, twice, or of another range', () => {
+  it('refuses records that are out of order, repeated, or outside its range', () => {
     const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 128, bucketCount: 256, salt: 0 });
     add(builder, 5, 5, 'b');
     expect(codeOf(() => add(builder, 5, 5, 'b'))).toBe('index_out_of_order');
@@ -176,7 +176,7 @@ describe('a run of buckets', () => {
     expect(builder.finish().recordCount).toBe(2);
   });
 
-  it('refuses more records for a bucket than its count can say', () => {
+  it('refuses more records for a bucket than its count can represent', () => {
     const builder = new BucketRunBuilder({ firstBucket: 0, endBucket: 1, bucketCount: 1, salt: 0 });
     for (let i = 0; i < 255; i++) add(builder, i, 0, `d${i}`);
     expect(codeOf(() => add(builder, 255, 0, 'one-more'))).toBe('index_limit');
@@ -186,7 +186,7 @@ describe('a run of buckets', () => {
 });
 
 describe('length codes', () => {
-  it('hold every size up to the largest, in the smallest that does', () => {
+  it('represent every size up to the largest, with the smallest code that fits', () => {
     let before = 0;
     for (let size = 1; size <= RECORD_MAX_BYTES; size++) {
       const code = lengthCodeOf(size);

@@ -1,4 +1,4 @@
-/** A browser under the guard, whatever drives it: the site that tries to get it everywhere, and the tests. Each tries one way out of a page. */
+/** A guarded browser, with any driver: the site that tries to send it everywhere, and the tests. Each tests one way out of a page. */
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Guard } from '../../src/guard/guard.ts';
 import type { Decision } from '../../src/guard/refusal.ts';
@@ -6,7 +6,7 @@ import { type BrowserProxy, startBrowserProxy } from '../../tools/integrations/b
 import { createWebSite, html, type Pages, script, type WebSite } from './site.ts';
 import { createJudge, type Judge, verdict } from './world.ts';
 
-/** What these tests use of a page, as Playwright and Puppeteer both have it. */
+/** The methods of a page that these tests use, common to Playwright and Puppeteer. */
 export interface Page {
   goto(url: string): Promise<{ status(): number; headers(): Record<string, string>; url(): string } | null>;
   evaluate(program: string): Promise<unknown>;
@@ -14,17 +14,17 @@ export interface Page {
   frames(): readonly Pick<Page, 'evaluate'>[];
 }
 
-/** A browser that is under the guard. */
+/** A guarded browser. */
 export interface Scene {
   readonly page: Page;
   newPage(): Promise<Page>;
   pages(): Promise<readonly Page[]>;
-  /** What a click on a link downloads. */
+  /** Returns what a click on a link downloads. */
   download(selector: string): Promise<string>;
   close(): Promise<void>;
 }
 
-/** Without these Chromium looks for its maker's services, and as root it needs the first. */
+/** Without these Chromium contacts its vendor's services. As root it needs the first one. */
 export const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -34,7 +34,7 @@ export const ARGS = [
 ].concat(['--disable-component-update', '--disable-sync', '--ignore-certificate-errors']);
 /** The same for a browser without the proxy. */
 export const LAUNCHED = [...ARGS, '--host-resolver-rules=MAP *.example 127.0.0.1'];
-/** Arguments with which a browser goes past its proxy. */
+/** Arguments that make a browser bypass its proxy. */
 export const pastTheProxy = ({ args, server }: BrowserProxy): readonly (readonly string[])[] => [
   [],
   [`--proxy-server=${server}`, ...args.slice(1)],
@@ -43,7 +43,7 @@ export const pastTheProxy = ({ args, server }: BrowserProxy): readonly (readonly
   ),
 ];
 export const NAMES = ['site.example', 'other.example', 'denied.example'];
-/** What a page may do after what was asked for; there is no event for what does not happen. */
+/** How long a page may take after a request. There is no event for something that does not happen. */
 const A_WHILE_MS = 700;
 
 const redirect =
@@ -62,7 +62,7 @@ const CASES: Pages = {
   '/links': html(
     '<a id=popup target=_blank href="/denied">x</a><a id=download href="/denied-file">x</a><a id=file href="/file">x</a>',
   ),
-  // As many as make it likely that one of them would be faster than what is put into it.
+  // Enough frames that one of them would probably be faster than the script put into it.
   '/frames': (request, response) => {
     const url = `wss://${request.headers.host}/denied-chat`;
     const frame = `<iframe sandbox=allow-scripts srcdoc="<script>new WebSocket('${url}')</script>"></iframe>`;
@@ -74,7 +74,7 @@ const CASES: Pages = {
   '/sw.js': script(
     'onmessage = (e) => e.waitUntil(fetch(e.data).then((r) => e.source.postMessage(r.status), () => e.source.postMessage(0)))',
   ),
-  // What these two ask the browser for is fetched while the worker still thinks about it, and shown to nobody.
+  // The fetches of these two start while the worker is still busy, and their results are never shown.
   '/sw-preload.js': script(`
     const ready = async () => { await registration.navigationPreload.enable(); await clients.claim(); };
     onactivate = (e) => e.waitUntil(ready());
@@ -104,7 +104,7 @@ function judgeSite(url: string, method: string): ReturnType<typeof verdict> {
 }
 
 export const seen: Decision[] = [];
-/** The addresses of turning.example, one after the other. */
+/** The addresses of turning.example, one for each query. */
 export const turns: string[] = [];
 
 export function lookup(
@@ -139,7 +139,7 @@ export const plainAt = (path: string, host = 'site.example') => `http://${host}:
 export const reachedPaths = () => site.reached.map((line) => line.split(' ')[2]!);
 export const aWhile = () => new Promise((resolve) => setTimeout(resolve, A_WHILE_MS));
 
-/** Has a page prefetch a URL by speculation rules, which CDP Fetch does not see. */
+/** Makes a page prefetch a URL by speculation rules, which CDP Fetch does not see. */
 export const speculate = (url: string) => `{
   const script = document.createElement('script');
   script.type = 'speculationrules';
@@ -147,7 +147,7 @@ export const speculate = (url: string) => `{
   document.head.append(script);
 }`;
 
-/** What is refused did not arrive, and it was refused, not forgotten. */
+/** Checks that these paths did not arrive, and that each was refused. */
 export async function expectRefused(...paths: string[]): Promise<void> {
   const refused = () => seen.filter(({ verdict: given }) => given !== 'allow').map(({ url }) => new URL(url).pathname);
   await expect.poll(refused).toEqual(expect.arrayContaining(paths));
@@ -155,11 +155,11 @@ export async function expectRefused(...paths: string[]): Promise<void> {
   expect(reachedPaths().filter((path) => paths.includes(path))).toEqual([]);
 }
 
-/** The text of the first element that a selector finds. */
+/** Returns the text of the first element that matches a selector. */
 const textOf = (page: Page, selector: string): Promise<unknown> =>
   page.evaluate(`document.querySelector('${selector}')?.textContent`);
 
-/** What holds of every guarded browser. */
+/** Tests for every guarded browser. */
 export function testPages(open: () => Promise<Scene>): void {
   let scene: Scene;
   beforeEach(async () => {
@@ -175,7 +175,7 @@ export function testPages(open: () => Promise<Scene>): void {
     expect([refused?.status(), refused?.headers()['x-pagegate-verdict']]).toEqual([403, 'deny']);
     expect(await textOf(page, 'body')).toContain('pagegate refused GET https://site.example');
     expect(await textOf(page, 'body')).toContain('deny (rules/login). note of login');
-    // Playwright goes on working after a refusal.
+    // Playwright still works after a refusal.
     expect((await page.goto(at('/page2')))?.status()).toBe(200);
     expect(reachedPaths()).toEqual(['/page', '/page2']);
   });
@@ -339,7 +339,7 @@ export function testPages(open: () => Promise<Scene>): void {
   });
 }
 
-/** What holds of one behind its proxy. */
+/** Tests for a browser behind its proxy. */
 export function testBehindProxy(open: () => Promise<Scene>): void {
   let scene: Scene;
   beforeEach(async () => {
@@ -347,7 +347,7 @@ export function testBehindProxy(open: () => Promise<Scene>): void {
   });
   afterEach(() => scene.close());
 
-  test('rebinding name: a host that leads inside is not connected to, whatever its verdict', async () => {
+  test('rebinding name: a host with an internal address is not connected to, whatever its verdict', async () => {
     const secure = await scene.page.goto(at('/page', 'rebind.example')).catch((error: Error) => error.message);
     expect(secure).toContain('ERR_TUNNEL_CONNECTION_FAILED');
     const page = await scene.newPage();
@@ -357,15 +357,15 @@ export function testBehindProxy(open: () => Promise<Scene>): void {
     expect(site.reached).toEqual([]);
   });
 
-  test('rebinding name: one that leads outside first and to loopback then', async () => {
-    // The first address is excepted and stands for the outside. The icon of the page would take a turn of its own.
+  test('rebinding name: one that is public first and loopback later', async () => {
+    // The first address is excepted and stands for a public one. A request for the page's icon would use up an address.
     turns.splice(0, turns.length, '127.0.0.1', '127.0.0.2', '127.0.0.2', '127.0.0.2');
     expect((await scene.page.goto(plainAt('/page', 'turning.example')))?.status()).toBe(200);
     expect((await scene.page.goto(plainAt('/page2', 'turning.example')))?.status()).toBe(403);
     expect(reachedPaths()).toEqual(['/page']);
   });
 
-  test('fetch/XHR: what makes requests unseen is off: FedCM, and WebSocketStream in workers, too', async () => {
+  test('fetch/XHR: features with invisible requests are off: FedCM, and WebSocketStream, in workers, too', async () => {
     await scene.page.goto(at('/page'));
     const program = 'postMessage(typeof WebSocketStream)';
     const kinds = await scene.page.evaluate(`new Promise((resolve) => {
@@ -375,14 +375,14 @@ export function testBehindProxy(open: () => Promise<Scene>): void {
     expect(kinds).toEqual(['undefined', 'undefined', 'undefined']);
   });
 
-  test('subresource: speculation rules reach no site that nothing was allowed to', async () => {
+  test('subresource: speculation rules reach only sites to which a request was allowed', async () => {
     await scene.page.goto(at('/page'));
     await scene.page.evaluate(speculate(at('/elsewhere', 'denied.example')));
     await aWhile();
     expect(site.reached.filter((line) => line.includes('denied.example'))).toEqual([]);
   });
 
-  test('plain HTTP passes whole, and what the browser showed is not asked about twice', async () => {
+  test('plain HTTP passes unchanged, and requests from the browser are not judged twice', async () => {
     const response = await scene.page.goto(plainAt('/allowed-hop'));
     expect([response?.status(), response?.url()]).toEqual([200, plainAt('/page')]);
     expect(await textOf(scene.page, 'h1')).toBe('/page');

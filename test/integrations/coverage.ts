@@ -1,6 +1,6 @@
 /**
- * Which test shows that a cell of the table in docs/integrations.md is judged: file and the words of its title. One object for each
- * point, under the point's name in the table.
+ * For each judged cell of the table in docs/integrations.md, the test that shows it: the file and a part of its title. There is one object for each
+ * enforcement point, by its name in the table.
  */
 export type Column =
   | 'page'
@@ -28,7 +28,7 @@ const PYTHON = 'test/integrations/python/guard_test.py';
 const TOUR = 'test/integrations/network/tour.ts';
 const TOUR_TESTS = 'test/integrations/network/tour-tests.ts';
 
-/** What holds of every browser that is driven, whatever drives it. */
+/** What holds for every controlled browser, with any driver. */
 const DRIVEN: Cells = {
   page: [BROWSER, 'page: an allowed one is shown, a refused one is a page that says why'],
   'redirect hop': [BROWSER, 'redirect hop: %i to a refused page is not followed'],
@@ -40,10 +40,10 @@ const DRIVEN: Cells = {
 };
 const WEBSOCKET: Cells = { WebSocket: [PLAYWRIGHT, 'WebSocket: an allowed one speaks, a refused one is closed'] };
 const REBINDING: Cells = {
-  'rebinding name': [BROWSER, 'rebinding name: one that leads outside first and to loopback then'],
+  'rebinding name': [BROWSER, 'rebinding name: one that is public first and loopback later'],
 };
 
-/** What a browser behind a proxy does is tried by its tour, under the column's own name. */
+/** A browser behind a proxy is tested by its tour, under the column's name. */
 const TOURED: Cells = {
   page: [TOUR, "page: ['GET /tour']"],
   'redirect hop': [TOUR, "'redirect hop': STATUSES"],
@@ -63,21 +63,21 @@ export const CELLS: Readonly<Record<string, Cells>> = {
   'guard library': {
     page: [FETCH, 'rejects with the refusal itself, and nothing is sent'],
     'redirect hop': [FETCH, '%i to a refused page is not'],
-    'fetch/XHR': [FETCH, 'fetches what is allowed, and asks about exactly that'],
+    'fetch/XHR': [FETCH, 'fetches what is allowed, and looks up exactly that'],
     WebSocket: [FETCH, 'a WebSocket is judged as a write'],
-    download: [FETCH, 'fetches what is allowed, and asks about exactly that'],
+    download: [FETCH, 'fetches what is allowed, and looks up exactly that'],
     'method of a POST': [FETCH, 'judges the method %s'],
-    'rebinding name': [EVASION, 'a name that leads outside first and to loopback then reaches nothing inside'],
+    'rebinding name': [EVASION, 'a name that first has a public address and then loopback reaches nothing internal'],
   },
   Playwright: { ...DRIVEN, ...WEBSOCKET },
   'Playwright with its proxy': { ...DRIVEN, ...WEBSOCKET, ...REBINDING },
   'Puppeteer with its proxy': { ...DRIVEN, ...REBINDING },
   'MCP server': {
-    page: [MCP, 'fetch_page refuses what is denied, flagged or leads inside, with the reason'],
-    'redirect hop': [MCP, 'follows a redirect to an allowed page, and none to a refused one'],
-    download: [MCP, 'cuts what is long, and takes no pictures'],
-    'method of a POST': [MCP, 'check_url tells the verdict for the URL and the method'],
-    'rebinding name': [MCP, 'fetch_page refuses what is denied, flagged or leads inside, with the reason'],
+    page: [MCP, 'fetch_page refuses what is denied, flagged or internal, with the reason'],
+    'redirect hop': [MCP, 'follows a redirect to an allowed page, but not to a refused one'],
+    download: [MCP, 'truncates long pages, and accepts no images'],
+    'method of a POST': [MCP, 'check_url returns the verdict for the URL and the method'],
+    'rebinding name': [MCP, 'fetch_page refuses what is denied, flagged or internal, with the reason'],
   },
   'coding-agent hook': {
     page: [HOOK, '%s: the call %s'],
@@ -97,7 +97,7 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     WebSocket: ['test/integrations/mitmproxy.integration.ts', 'WebSocket: judged as a write, before it is opened'],
     'rebinding name': [
       'test/integrations/mitmproxy.integration.ts',
-      'a name that leads outside first and inside then (rebinding)',
+      'a name that is public first and internal later (rebinding)',
     ],
     ...OPENED_TLS,
   },
@@ -105,13 +105,13 @@ export const CELLS: Readonly<Record<string, Cells>> = {
     ...SECURE,
     'rebinding name': [
       'test/integrations/squid-bump.integration.ts',
-      'a name that leads outside first and inside then (rebinding)',
+      'a name that is public first and internal later (rebinding)',
     ],
     ...OPENED_TLS,
   },
   'Squid, plain': {
     ...TOURED,
-    'rebinding name': ['test/integrations/squid-browser.integration.ts', 'or does so later (rebinding), is refused'],
+    'rebinding name': ['test/integrations/squid-browser.integration.ts', 'at first or later (rebinding), is refused'],
     'other program on the host': [
       'test/integrations/squid-browser.integration.ts',
       'other programs on the host are judged',
@@ -126,7 +126,7 @@ export const CELLS: Readonly<Record<string, Cells>> = {
   },
 };
 
-/** The files that send a browser on its tour, for each proxy that the tour's cells are claimed for. */
+/** The files that start the tour of a browser, for each proxy with cells of the tour. */
 export const TOURS: Readonly<Record<string, string>> = {
   mitmproxy: 'test/integrations/mitmproxy.integration.ts',
   'Squid, TLS opened': 'test/integrations/squid-bump.integration.ts',
@@ -134,7 +134,7 @@ export const TOURS: Readonly<Record<string, string>> = {
   nginx: 'test/integrations/nginx-browser.integration.ts',
 };
 
-/** The files that drive a browser through what holds of every one. */
+/** The files that run the common tests of controlled browsers. */
 export const DRIVERS: Readonly<Record<string, string>> = {
   Playwright: PLAYWRIGHT,
   'Playwright with its proxy': PLAYWRIGHT,

@@ -1,4 +1,4 @@
-/** The proxy that opens TLS, on Debian's mitmproxy, as shipped: real names, real ports, real certificates, a network of its own. */
+/** The proxy that opens TLS, on Debian's mitmproxy, as shipped: real names, real ports, real certificates, a separate network. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { beforeAll, describe, expect, test } from 'vitest';
@@ -64,7 +64,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
 
   describe('another program on the host', () => {
     test.each(['--http1.1', '--http2'])(
-      'sends a body of any size where it may, and gets its answer where not: %s',
+      'sends a body of any size if it may, and gets a response if not: %s',
       async (version) => {
         const large = put(context.world, 'large', 'x'.repeat(3_000_000));
         expect(await curl(version, '-T', large, '-X', 'POST', `${HOME}/write`)).toMatchObject({ status: 200 });
@@ -76,21 +76,21 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       },
     );
 
-    test('speaks no HTTP/2, whose bodies without a length a site would take for requests', async () => {
+    test('does not use HTTP/2, where a site could take a body without a length for requests', async () => {
       const body = get('/denied-in-a-body', 'good.example.com');
       const answer = await speakHttp2(proxy.port, 'good.example.com', { ':method': 'POST', ':path': '/write' }, body);
       expect(wronglyReached(context.internet.reached)).toEqual([]);
       expect(answer).toBe('no HTTP/2');
     });
 
-    test('does not reach a site whose certificate is not its own', async () => {
+    test('does not reach a site with an invalid certificate', async () => {
       context.names.set('wrong.example.net', PUBLIC);
       expect((await curl('https://wrong.example.net/ok')).status).toBe(502);
       expect(context.internet.reached).toEqual([]);
     });
   });
 
-  describe('where a name leads', () => {
+  describe('the address of a name', () => {
     test.each(INSIDE)('%s: refused at the connection, whatever the verdict', async (address) => {
       context.names.set('inside.example.com', address);
       for (const scheme of ['http', 'https']) {
@@ -101,7 +101,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('a name that leads outside first and inside then (rebinding)', async () => {
+    test('a name that is public first and internal later (rebinding)', async () => {
       let asked = 0;
       context.names.set('rebind.example.com', () => (asked++ === 0 ? PUBLIC : '127.0.0.1'));
       expect((await curl('-4', 'https://rebind.example.com/ok')).status).toBe(200);
@@ -112,7 +112,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('a name that is denied is not even looked up', async () => {
+    test('a denied name is not even resolved', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
       expect(context.names.asked).toEqual([]);
       expect(context.internet.reached).toEqual([]);
@@ -149,7 +149,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
   test.each([
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
     ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a\r\n\r\n'],
-  ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
+  ])('a tunnel that contains %s passes nothing on', async (_name, text) => {
     const before = context.internet.connections();
     expect(await speak(proxy.port, text, { to: 'good.example.com:80' })).toMatch(/^HTTP\/1\.1 400 Bad Request/);
     expect(context.internet.connections()).toBe(before);
@@ -162,7 +162,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     expect(status).toBe(0);
   });
 
-  test('another protocol on the same connection is not asked for', async () => {
+  test('a request to upgrade the connection to another protocol is not forwarded', async () => {
     const more = 'Upgrade: h2c\r\nHTTP2-Settings: AAMAAABkAAQAAP__\r\n';
     const text = get('http://good.example.com/ok', 'good.example.com', more).replace(
       'close',
@@ -172,7 +172,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     expect(context.internet.headersOf('/ok')).not.toHaveProperty('upgrade');
   });
 
-  test('what belongs to the proxy and to pagegate goes to no site', async () => {
+  test('headers for the proxy and for pagegate reach no site', async () => {
     expect(
       (await curl('--proxy-header', 'Proxy-Authorization: Basic eDp5', 'http://good.example.com/ok-headers')).status,
     ).toBe(200);
@@ -180,7 +180,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
     for (const word of ['proxy', 'pg_test', 'x-api-key']) expect(seen).not.toContain(word);
   });
 
-  test('an exception is for one name and one address, and a host can be refused without a lookup', async () => {
+  test('an exception applies to one name and one address, and a host can be refused without a lookup', async () => {
     context.names.set('intra.example.com', '10.0.0.5');
     context.names.set('other.example.com', '10.0.0.5');
     const words = ['--except', 'intra.example.com=10.0.0.5', '--refuse', 'update.example.com'];
@@ -247,7 +247,7 @@ describe.runIf(hasNetwork)('mitmproxy', () => {
       });
     });
 
-    test('pagegate is away, and comes back', async () => {
+    test('pagegate is unreachable, and returns', async () => {
       const { port } = context.judge;
       await context.judge.close();
       await refused('guard/unreachable').finally(async () => {

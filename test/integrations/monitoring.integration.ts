@@ -1,4 +1,4 @@
-/** The shipped alert rules and the dashboard, read by Debian's Prometheus from a real server. */
+/** The shipped alert rules and dashboard, read by Debian's Prometheus, with metrics of a real server. */
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -32,7 +32,7 @@ let isStopped = false;
 
 const ENTRIES = [{ domain: 'example.com', page_types: { login: 'https://example.com/login' } }];
 
-/** Asks the API of Prometheus. */
+/** Requests a resource of the Prometheus API. */
 async function api<T>(path: string): Promise<T> {
   const { status, data, error } = (await (await fetch(`${prometheus}/api/v1/${path}`)).json()) as {
     readonly status: string;
@@ -49,15 +49,15 @@ const allRules = async (): Promise<readonly Rule[]> =>
     ({ rules }) => rules,
   );
 
-/** Names of the alerts that are on, be it for less than the time that they wait. */
+/** Names of the alerts that are pending or firing. */
 const alertsOn = async (): Promise<string[]> =>
   (await allRules()).filter(({ state }) => state !== 'inactive').map(({ name }) => name);
 
 async function check(url: string, key = pagegate.keys['pro']): Promise<number> {
   const path = `/api/check?url=${encodeURIComponent(url)}`;
-  const asked = request({ port: pagegate.port, path, headers: { 'x-api-key': key }, rejectUnauthorized: false });
-  asked.end();
-  const [response] = await once(asked, 'response');
+  const outgoing = request({ port: pagegate.port, path, headers: { 'x-api-key': key }, rejectUnauthorized: false });
+  outgoing.end();
+  const [response] = await once(outgoing, 'response');
   response.resume();
   return response.statusCode;
 }
@@ -65,7 +65,7 @@ async function check(url: string, key = pagegate.keys['pro']): Promise<number> {
 beforeAll(async () => {
   world = await createWorld();
   const files = { certificate_file: `${world.folder}/cert.pem`, key_file: `${world.folder}/key.pem` };
-  // So short that it is a reason for alerts.
+  // So short that it causes alerts.
   const { certificate, key } = createCertificate('pagegate.test', 0.5);
   putPem(files.certificate_file, certificate);
   putPem(files.key_file, key);
@@ -98,11 +98,11 @@ afterAll(async () => {
   await world?.close();
 });
 
-test('promtool finds nothing to say about the rules', () => {
+test('promtool finds nothing wrong with the rules', () => {
   expect(promtool(['check', 'rules', '--lint-fatal', RULES])).toContain('SUCCESS');
 });
 
-test('each rule is set off by what it is for, and none by a server where all is well', () => {
+test('each rule fires for its reason, and none for a healthy server', () => {
   const names = [...readFileSync(RULES, 'utf8').matchAll(/- alert: (\w+)/g)].map(([, name]) => name);
   const tested = readFileSync(RULE_TESTS, 'utf8');
   expect(names.filter((name) => !tested.includes(`alertname="${name}"}', value: 1`))).toEqual([]);
@@ -110,7 +110,7 @@ test('each rule is set off by what it is for, and none by a server where all is 
 });
 
 describe('with a live server', () => {
-  test('a server without an index is told of', async () => {
+  test('a server without an index causes an alert', async () => {
     expect(await check('https://example.com/')).toBe(503);
     const expected = ['PagegateNotReady', 'PagegateServerErrors', 'PagegateCertificateExpires'];
     await expect
@@ -120,20 +120,20 @@ describe('with a live server', () => {
     await expect.poll(alertsOn, { timeout: 60_000 }).not.toContain('PagegateNotReady');
   });
 
-  test('promtool finds nothing to say about the metrics', async () => {
+  test('promtool finds nothing wrong with the metrics', async () => {
     const metrics = await (await fetch(`${pagegate.adminUrl}/metrics`)).text();
     expect(metrics).toContain('pagegate_certificate_expiry_seconds ');
     promtool(['check', 'metrics'], metrics);
   });
 
-  test('every query of the dashboard has an answer', async () => {
+  test('every query of the dashboard has a result', async () => {
     const until = Date.now() + 5_000;
     // A rate needs two scrapes, and counts of a few seconds.
     while (Date.now() < until) {
       expect(await check('https://example.com/news')).toBe(200);
       expect(await check('https://example.com/login')).toBe(200);
       expect(await check('https://example.com/', 'pg_wrong')).toBe(401);
-      // Uses its quota up, which is told of then.
+      // Uses up its quota, which is then reported.
       await check('https://example.com/', pagegate.keys['small']);
       await new Promise((resolve) => setTimeout(resolve, 100));
     }
@@ -142,34 +142,34 @@ describe('with a live server', () => {
     const queries = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr));
     expect(queries.length).toBeGreaterThan(25);
     for (const query of queries) {
-      // Only a node of a fleet has them.
+      // Only a node of a fleet has these.
       if (query.includes('pagegate_fleet_')) {
         for (const [, name = ''] of query.matchAll(/pagegate_(fleet_\w+)/g)) expect(METRICS).toHaveProperty(name);
         continue;
       }
-      const asked = query.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '30s');
+      const expression = query.replaceAll('$instance', '.*').replaceAll('$__rate_interval', '30s');
       let result: readonly { readonly value: readonly [number, string] }[] = [];
       await expect
         .poll(
           async () => {
-            ({ result } = await api<{ result: typeof result }>(`query?query=${encodeURIComponent(asked)}`));
+            ({ result } = await api<{ result: typeof result }>(`query?query=${encodeURIComponent(expression)}`));
             return result.length;
           },
-          { timeout: 60_000, message: asked },
+          { timeout: 60_000, message: expression },
         )
         .toBeGreaterThan(0);
-      // Nobody waits on an idle server, so there are no quantiles of it.
-      if (!asked.includes('wait_seconds')) expect(Number(result[0]!.value[1]), asked).not.toBeNaN();
+      // On an idle server no request waits, so it has no such quantiles.
+      if (!expression.includes('wait_seconds')) expect(Number(result[0]!.value[1]), expression).not.toBeNaN();
     }
   });
 
-  test('every rule can be evaluated on what the server says', async () => {
+  test("every rule can be evaluated on the server's metrics", async () => {
     for (const { name, health, lastError } of await allRules()) {
       expect({ name, health, lastError: lastError ?? '' }).toEqual({ name, health: 'ok', lastError: '' });
     }
   });
 
-  test('a server that is gone is told of', async () => {
+  test('a missing server causes an alert', async () => {
     expect(await alertsOn()).not.toContain('PagegateDown');
     await pagegate.stop();
     isStopped = true;

@@ -1,4 +1,4 @@
-/** nginx as shipped, with a browser and with curl: real names, real ports, real certificates, a network of its own. */
+/** nginx as shipped, with a browser and with curl: real names, real ports, real certificates, a separate network. */
 import { spawnSync } from 'node:child_process';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { hasNetwork, PUBLIC } from './network/internet.ts';
@@ -15,7 +15,7 @@ describe.runIf(hasNetwork)('nginx', () => {
     gateway = await startNginxAsShipped(world, `http://127.0.0.1:${judge.port}`, internet.caFile);
   });
 
-  // The gateway opens by HTTPS what it was asked for by HTTP; there are no service workers without HTTPS.
+  // The gateway uses HTTPS for requests that arrive as HTTP. Without HTTPS there are no service workers.
   const tour = {
     url: 'http://good.example.com/tour',
     proxy: () => ({ port: gateway }),
@@ -31,7 +31,7 @@ describe.runIf(hasNetwork)('nginx', () => {
       expect(report()['post allowed']).toMatch(/^200 /);
     });
 
-    test('a header that would make another method of a read is taken out', () => {
+    test('a header that would change the method of a read is removed', () => {
       expect(report()['override']).toMatch(/^200 /);
       expect(context.internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
     });
@@ -60,7 +60,7 @@ describe.runIf(hasNetwork)('nginx', () => {
     expect(context.internet.reached).toEqual([]);
   });
 
-  test('a name that is denied is not even looked up', async () => {
+  test('a denied name is not even resolved', async () => {
     const reply = await through(gateway, 'GET', 'http://secret.denied.example.com/', {
       host: 'secret.denied.example.com',
     });
@@ -68,7 +68,7 @@ describe.runIf(hasNetwork)('nginx', () => {
     expect(context.names.asked).toEqual([]);
   });
 
-  test('a site whose certificate is not its own is not reached', async () => {
+  test('a site with an invalid certificate is not reached', async () => {
     context.names.set('wrong.example.net', PUBLIC);
     const reply = await through(gateway, 'GET', 'http://wrong.example.net/ok', { host: 'wrong.example.net' });
     expect(reply.status).toBe(502);

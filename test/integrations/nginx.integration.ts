@@ -47,7 +47,7 @@ test.each([
   ['flag', 'GET', 'flagged.example', 'flag', /\nA person has to approve it first\.\n$/],
   ['503', 'GET', 'broken.example', 'error', /\nThere is no verdict now, .*: try again later\.\n$/],
   ['no answer in time', 'GET', 'slow.example', 'error', /\nThere is no verdict now, .*: try again later\.\n$/],
-])('%s does not reach the origin, and the agent is told why', async (_name, method, host, expected, text) => {
+])('%s does not reach the origin, and the agent gets the reason', async (_name, method, host, expected, text) => {
   const reply = await ask(method, host);
   expect(reply.status).toBe(403);
   expect(reply.headers['x-pagegate-verdict']).toBe(expected);
@@ -56,7 +56,7 @@ test.each([
   expect(world.reached).toEqual([]);
 });
 
-test('a Host header that contradicts the request line changes nothing', async () => {
+test('a Host header that contradicts the request line has no effect', async () => {
   const reply = await through(gateway, 'GET', 'http://denied.example/x', { host: 'allowed.example' });
   expect(reply.status).toBe(403);
   expect(judge.asked).toEqual(['GET http://denied.example/x']);
@@ -67,19 +67,19 @@ test.each([
   ['bytes beyond ASCII in the path', '/an-ö-page', 'allowed.example'],
   ['bytes beyond ASCII in the host', '/', 'allowed.ex\u00adample'],
   ['a user name', '/', 'allowed.example@denied.example'],
-])('%s: refused without a question, as nobody can tell how they are read', async (_name, path, host) => {
+])('%s: refused without a lookup, because servers parse it in different ways', async (_name, path, host) => {
   expect(await speak(gateway, get(path, host))).toMatch(/^HTTP\/1\.1 403 [\s\S]*deny \(guard\/request_target\)/);
   expect(judge.asked).toEqual([]);
   expect(world.reached).toEqual([]);
 });
 
-test('the site is told the host of the URL that was judged, whatever the Host header holds', async () => {
+test('the site gets the host of the judged URL, whatever the Host header contains', async () => {
   expect(await speak(gateway, get('/x', 'allowed.example?denied'))).toMatch(/^HTTP\/1\.1 200 /);
   expect(judge.asked).toEqual(['GET http://allowed.example?denied/x']);
   expect(world.reached).toEqual(['GET allowed.example /?denied/x']);
 });
 
-test('an agent cannot bring its own description of the request, nor reach the adapter', async () => {
+test('an agent cannot send its own description of the request, nor reach the adapter', async () => {
   const headers = { host: 'denied.example', 'x-original-url': 'http://allowed.example/', 'x-original-method': 'GET' };
   expect((await through(gateway, 'GET', '/', headers)).status).toBe(403);
   expect(judge.asked).toEqual(['GET http://denied.example/']);
@@ -87,7 +87,7 @@ test('an agent cannot bring its own description of the request, nor reach the ad
   expect(world.reached).toEqual([]);
 });
 
-test('the adapter denies a description that is missing or doubled', async () => {
+test('the adapter denies a missing or repeated description', async () => {
   expect((await through(adapter, 'GET', '/')).status).toBe(403);
   const raw = await new Promise<string>((resolve) => {
     const socket = createConnection(adapter, '127.0.0.1');
@@ -103,14 +103,14 @@ test('the adapter denies a description that is missing or doubled', async () => 
   expect(judge.asked).toEqual([]);
 });
 
-test('a redirect is handed to the agent, whose next request is judged like any other', async () => {
+test('a redirect is passed to the agent, whose next request is judged like any other', async () => {
   const path = '/allowed-then-denied?to=http://denied.example/';
   expect((await ask('GET', 'allowed.example', path)).status).toBe(200);
   expect((await through(gateway, 'GET', 'http://denied.example/', { host: 'denied.example' })).status).toBe(403);
   expect(world.reached).toEqual([`GET allowed.example ${path}`]);
 });
 
-test('without pagegate nothing passes, and with it again everything is as before', async () => {
+test('without pagegate nothing passes, and with it again everything works as before', async () => {
   const { port } = judge;
   await judge.close();
   const reply = await ask('GET', 'allowed.example');
@@ -122,7 +122,7 @@ test('without pagegate nothing passes, and with it again everything is as before
   expect((await ask('GET', 'allowed.example')).status).toBe(200);
 });
 
-test('without the adapter nothing passes, and nobody is told that a retry will not help', async () => {
+test('without the adapter nothing passes, and the response does not say that a retry is useless', async () => {
   const lonely = await createWorld();
   try {
     put(lonely, 'api.key', 'pg_test\n', 0o600);

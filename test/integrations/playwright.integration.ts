@@ -96,7 +96,7 @@ describe.each([
       })`);
     expect(await talk('/chat')).toBe('hello');
     expect(await talk('/denied-chat')).toBe(1008);
-    // A fresh frame brings a constructor of its own.
+    // A new frame has its own constructor.
     expect(await talk('/denied-in-frame', 'frame.contentWindow')).toBe(1008);
     expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual(['OPEN site.example /chat']);
   });
@@ -112,7 +112,7 @@ describe.each([
     expect(judge.asked).toContain(`POST ${plainAt('/chat')}`);
   });
 
-  test('WebSocket: pages, frames and popups have no WebSocketStream, which nothing shows to the guard', async () => {
+  test('WebSocket: pages, frames and popups have no WebSocketStream, which the guard could not see', async () => {
     await scene.page.goto(at('/page'));
     const kinds = await scene.page.evaluate(`(() => {
       const frame = document.createElement('iframe');
@@ -138,7 +138,7 @@ describe('a browser that was open before', () => {
     for (const guard of guards.splice(0)) guard.close();
   });
 
-  test('has its pages emptied, and its other contexts are judged, too', async () => {
+  test('gets its pages emptied, and its other contexts are judged, too', async () => {
     const [first, second] = [await browser.newContext(), await browser.newContext()];
     const early = await first.newPage();
     await early.goto(at('/early'));
@@ -150,7 +150,7 @@ describe('a browser that was open before', () => {
     expect((await other.goto(at('/denied-other')))?.status()).toBe(403);
   });
 
-  test('takes one guard, for as many contexts as there are', async () => {
+  test('accepts one guard, for any number of contexts', async () => {
     const guard = newGuard();
     for (let i = 0; i < 2; i++) await guardContext(await browser.newContext(), guard);
     const another = guardContext(await browser.newContext(), newGuard());
@@ -167,12 +167,12 @@ describe('a browser that was open before', () => {
     ]);
     const guard = newGuard();
     await expect(guardContext(context, guard)).rejects.toThrow(/service worker/);
-    // Nor by trying again, or for another context of this browser.
+    // Nor by another attempt, or for another context of this browser.
     await expect(guardContext(context, guard)).rejects.toThrow(/service worker/);
     await expect(guardContext(await browser.newContext(), guard)).rejects.toThrow(/service worker/);
   });
 
-  test('is refused while a service worker is registered in it, also one that does not run', async () => {
+  test('is refused while a service worker is registered in it, even one that is not running', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'pagegate-profile-'));
     const start = () =>
       chromium.launchPersistentContext(folder, { executablePath: '/usr/bin/chromium', args: LAUNCHED });
@@ -187,7 +187,7 @@ describe('a browser that was open before', () => {
       expect(after.serviceWorkers()).toEqual([]);
       await expect(guardContext(after, newGuard())).rejects.toThrow(`service worker of ${at('/')}`);
       await after.close();
-      // What the message says to do.
+      // As the message says.
       rmSync(join(folder, 'Default/Service Worker'), { recursive: true });
       const cleaned = await start();
       await guardContext(cleaned, newGuard());
@@ -203,7 +203,7 @@ describe('its proxy', () => {
   testBehindProxy(() => open(true));
 });
 
-describe('a browser that goes past the proxy', () => {
+describe('a browser that bypasses the proxy', () => {
   test('is refused', async () => {
     const guard = createGuard();
     const proxy = await createProxy(guard);
@@ -218,13 +218,13 @@ describe('a browser that goes past the proxy', () => {
   });
 });
 
-describe('its proxy beside the guard', () => {
+describe('its proxy next to the guard', () => {
   beforeEach(async () => {
     scene = await open(true);
   });
   afterEach(() => scene.close());
 
-  test('WebSocket: a worker’s reaches no place that none was allowed to, also where requests were', async () => {
+  test('WebSocket: one of a worker only reaches places to which a WebSocket was allowed, not those of requests', async () => {
     await scene.page.goto(plainAt('/page'));
     await (await scene.context.newPage()).goto(at('/page'));
     const program =
@@ -248,7 +248,7 @@ describe('its proxy beside the guard', () => {
     expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
   });
 
-  test('another program that uses it is judged as well', async () => {
+  test('another program that uses it is also judged', async () => {
     const { port } = new URL(scene.proxy!.server);
     expect((await through(Number(port), 'GET', plainAt('/denied'))).status).toBe(403);
     expect((await through(Number(port), 'POST', plainAt('/page'))).status).toBe(403);
@@ -267,7 +267,7 @@ describe.skipIf(CANNOT_UNSHARE)('its Chromium policy', () => {
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'pagegate-chromium-'));
     const policy = fileURLToPath(new URL('../../tools/integrations/browser/chromium-policy.json', import.meta.url));
-    // The browser gets a folder of its own in the place of /etc/chromium; the machine's stays as it is.
+    // The browser gets its own folder in place of /etc/chromium; the machine's is unchanged.
     const mount = `mount -t tmpfs none /etc/chromium && mkdir -p /etc/chromium/policies/managed && cp ${policy} /etc/chromium/policies/managed/`;
     const program = `#!/bin/sh\nexec unshare --mount sh -c '${mount} && exec /usr/bin/chromium "$@"' chromium "$@"\n`;
     writeFileSync(join(folder, 'chromium'), program, { mode: 0o755 });

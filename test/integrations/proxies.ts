@@ -1,4 +1,4 @@
-/** Starts Debian's Squid and nginx with the shipped configurations, changed only where a test on loopback must. */
+/** Starts Debian's Squid and nginx with the shipped configurations, with only the changes that a test on loopback needs. */
 import { type ChildProcess, execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -6,7 +6,7 @@ import { freePort } from '../../tools/free-port.ts';
 import type { Way } from './network/client.ts';
 import { NODE, put, TOOLS, untilListening, type World } from './world.ts';
 
-/** Squid with its helper, without TLS; returns the port. Names are found at an address of loopback. */
+/** Starts Squid with its helper, without TLS. Returns the port. Names resolve to a loopback address. */
 export async function startSquid(
   world: World,
   server: string,
@@ -16,26 +16,26 @@ export async function startSquid(
   const lines = Object.entries(hosts).map(([name, address]) => `${address} ${name}\n`);
   const hostsFile = put(world, 'hosts', lines.join(''));
   const shipped = readFileSync(`${TOOLS}squid/squid.conf`, 'utf8');
-  // The origin of a test is on loopback, where the shipped file lets nobody go.
+  // The origin of a test is on loopback, which the shipped file forbids.
   const text = allowInside ? shipped.replaceAll(/^http_access deny to_inside.*\n/gm, '') : shipped;
   return (await runSquid(world, server, text, [`hosts_file ${hostsFile}`, 'dns_nameservers 127.0.0.1'])).port;
 }
 
-/** The plain Squid as shipped; it asks the test's DNS server. More lines go to the configuration's end. */
+/** The plain Squid as shipped, with the test's DNS server. `lines` are appended to the configuration. */
 export const startSquidAsShipped = (world: World, server: string, lines: readonly string[]): Promise<RunningSquid> =>
   runSquid(world, server, readFileSync(`${TOOLS}squid/squid.conf`, 'utf8'), [...TEST_NAMES, ...lines]);
 
-/** Names come from the test's own server. */
+/** Names are resolved by the test's own server. */
 const TEST_NAMES = ['hosts_file none', 'dns_nameservers 127.0.0.53', 'dns_timeout 3 seconds'] as const;
 
 export interface RunningSquid {
   readonly port: number;
   readonly child: ChildProcess;
-  /** What Squid says of itself. */
+  /** Squid's own log. */
   readonly logFile: string;
 }
 
-/** A Squid that opens TLS, with an authority of its own; it asks the test's DNS server. More lines go to the configuration's end. */
+/** A Squid that opens TLS, with its own certificate authority and the test's DNS server. `lines` are appended to the configuration. */
 export async function startSquidBump(
   world: World,
   server: string,
@@ -50,20 +50,20 @@ export async function startSquidBump(
   return { ...(await runSquid(world, server, text, [...TEST_NAMES, ...lines])), caFile };
 }
 
-/** The authority and the store of certificates, made by the commands that tools/integrations/squid/README.md gives. */
+/** Creates the certificate authority and the certificate store with the commands in tools/integrations/squid/README.md. */
 function makeSquidAuthority(folder: string): { authority: string; certificates: string; caFile: string } {
   const readme = readFileSync(`${TOOLS}squid/README.md`, 'utf8');
   const block = readme.split('<!-- authority -->')[1]?.split('```sh\n')[1]?.split('```')[0] ?? 'false';
   const own = mkdtempSync(join(folder, 'squid-'));
   chmodSync(own, 0o755);
-  // As on a fresh Debian, whose packages make no /var/lib/squid.
+  // As on a fresh Debian, whose packages do not create /var/lib/squid.
   const [authority, store] = [`${own}/pagegate-ca.pem`, `${own}/store`];
   const commands = block.replaceAll('/etc/squid/pagegate-ca.pem', authority).replaceAll('/var/lib/squid', store);
   execFileSync('sh', ['-eu', '-c', commands], { stdio: 'pipe', cwd: own });
   return { authority, certificates: `${store}/pagegate-certs`, caFile: `${own}/pagegate-ca.crt` };
 }
 
-/** Starts Squid with a shipped configuration, whose paths and ports are changed to the test's; returns the port. */
+/** Starts Squid with a shipped configuration, with the paths and ports of the test. Returns the port. */
 async function runSquid(
   world: World,
   server: string,
@@ -90,7 +90,7 @@ async function runSquid(
   ];
   const configuration = put(world, `squid-${proxy}.conf`, `${text}\n${rest.join('\n')}\n`);
   if (process.getuid?.() === 0) {
-    // Squid gives up root for "proxy", which must write its logs and read the key.
+    // Squid switches from root to the user "proxy", which must write its logs and read the key.
     const id = (flag: string) => Number(execFileSync('id', [flag, 'proxy'], { encoding: 'utf8' }));
     chownSync(world.folder, id('-u'), id('-g'));
     chownSync(world.keyFile, id('-u'), id('-g'));
@@ -102,7 +102,7 @@ async function runSquid(
   return { port: proxy, child, logFile: `${world.folder}/cache-${proxy}.log` };
 }
 
-/** nginx with the adapter; returns both ports. Names lead to the world's origin. */
+/** Starts nginx with the adapter. Returns both ports. Names resolve to the world's origin. */
 export async function startNginx(
   world: World,
   server: string,
@@ -114,14 +114,14 @@ export async function startNginx(
     .replace('127.0.0.1:9191', `127.0.0.1:${adapter}`)
     .replace('127.0.0.1:3129', `127.0.0.1:${gateway}`)
     .replace('/var/log/nginx/pagegate-error.log', `${world.folder}/server.log`)
-    // The origin of a test speaks plain HTTP and is found by name without a resolver.
+    // The origin of a test uses plain HTTP and is found by name without a resolver.
     .replace('https://$host', 'http://$host');
   const upstreams = names.map((name) => `upstream ${name} { server 127.0.0.1:${world.originPort}; }`);
   await runNginx(world, server, { gateway, adapter }, `${upstreams.join(' ')} ${text}`);
   return { gateway, adapter };
 }
 
-/** nginx with the adapter as shipped, but for ports and places; it asks the test's DNS server. Returns the gateway's port. */
+/** Starts nginx with the adapter as shipped, except for ports and paths, with the test's DNS server. Returns the gateway's port. */
 export async function startNginxAsShipped(world: World, server: string, siteCa: string): Promise<number> {
   const [gateway, adapter] = [await freePort(), await freePort()];
   const text = readFileSync(`${TOOLS}nginx/pagegate.conf`, 'utf8')
@@ -157,7 +157,7 @@ async function runNginx(world: World, server: string, { gateway, adapter }: Ngin
   await untilListening(gateway);
 }
 
-/** The proxy on mitmproxy, as shipped; more words go to its end. */
+/** Starts the mitmproxy proxy as shipped, with additional arguments. */
 export async function startMitmproxy(
   world: World,
   server: string,

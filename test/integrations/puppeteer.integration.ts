@@ -70,7 +70,7 @@ describe('guardBrowser', () => {
 describe('its proxy', () => {
   testBehindProxy(open);
 
-  test('a request that the program itself intercepts is judged as the program sends it on', async () => {
+  test('a request that the program itself intercepts is judged as the program forwards it', async () => {
     const scene = await open();
     try {
       const page = scene.page as Page;
@@ -90,7 +90,7 @@ describe('its proxy', () => {
     }
   });
 
-  test('WebSocket: none opens, in a page, a frame, a popup or a worker, also where requests were allowed', async () => {
+  test('WebSocket: none opens, in a page, a frame, a popup or a worker, even if requests were allowed', async () => {
     const scene = await open();
     try {
       await scene.page.goto(at('/page'));
@@ -124,7 +124,7 @@ describe('its proxy', () => {
       await aWhile();
       expect(site.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
       await scene.page.goto(plainAt('/page'));
-      // It is the proxy that stands in the way.
+      // The proxy is what refuses them.
       for (const url of [secure, plain]) {
         proxy.admitWebSocket(url);
         expect(await scene.page.evaluate(`(${talk})('${url}', window)`)).toBe('open');
@@ -139,11 +139,11 @@ describe('a browser that was open before', () => {
   let browser: Browser;
   afterEach(() => browser.close());
 
-  test('has its pages emptied, and all of its contexts are judged, those that come later too', async () => {
+  test('gets its pages emptied, and all of its contexts are judged, including later ones', async () => {
     browser = await start();
     const before = await browser.createBrowserContext();
     const early = await before.newPage();
-    // The proxy lets nothing through that was not allowed to.
+    // The proxy passes nothing on that was not allowed.
     proxy.admit(at('/early'), 'GET');
     await early.goto(at('/early'));
     await guardBrowser(browser, guard, { proxy });
@@ -156,11 +156,11 @@ describe('a browser that was open before', () => {
     }
   });
 
-  test('takes one guard, and is refused where it goes past the proxy', async () => {
+  test('accepts one guard, and is refused if it bypasses the proxy', async () => {
     for (const args of pastTheProxy(proxy)) {
       browser = await start(args);
       await expect(guardBrowser(browser, guard, { proxy }), args.join(' ')).rejects.toThrow('args: proxy.args');
-      // Nor where it runs elsewhere.
+      // Nor if it runs elsewhere.
       const elsewhere = await connect({ browserWSEndpoint: browser.wsEndpoint() });
       await expect(guardBrowser(elsewhere, guard, { proxy })).rejects.toThrow('args: proxy.args');
       await browser.close();
@@ -172,7 +172,7 @@ describe('a browser that was open before', () => {
     another.close();
   });
 
-  test('is refused while a service worker is registered in it, also one that does not run', async () => {
+  test('is refused while a service worker is registered in it, even one that is not running', async () => {
     const profile = join(folder, 'profile');
     browser = await start(proxy.args, profile);
     proxy.admit(at('/page'), 'GET');
@@ -180,13 +180,13 @@ describe('a browser that was open before', () => {
     await page.goto(at('/page'));
     await page.evaluate(`navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready)`);
     await expect(guardBrowser(browser, guard, { proxy })).rejects.toThrow(`service worker of ${at('/')}`);
-    // Nor by trying again.
+    // Nor by another attempt.
     await expect(guardBrowser(browser, guard, { proxy })).rejects.toThrow(/service worker/);
     await browser.close();
     browser = await start(proxy.args, profile);
     await expect(guardBrowser(browser, guard, { proxy })).rejects.toThrow(`service worker of ${at('/')}`);
     await browser.close();
-    // What the message says to do.
+    // As the message says.
     rmSync(join(profile, 'Default/Service Worker'), { recursive: true });
     browser = await start(proxy.args, profile);
     await guardBrowser(browser, guard, { proxy });

@@ -1,4 +1,4 @@
-/** The whole way: agent → a proxy → its helper → a real pagegate with a real index → origin. */
+/** The whole path: agent → a proxy → its helper → a real pagegate with a real index → origin. */
 import { execFile } from 'node:child_process';
 import { createServer, type Server } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -56,7 +56,7 @@ describe('nginx', () => {
   });
 });
 
-// Rules deny ports other than 80 and 443, and only root may listen there.
+// The rules deny ports other than 80 and 443, which only root may use.
 describe.runIf(process.getuid?.() === 0)('Squid', () => {
   const ADDRESS = '127.0.0.77';
   const reached: string[] = [];
@@ -89,7 +89,7 @@ describe.runIf(process.getuid?.() === 0)('Squid', () => {
   });
 });
 
-/** A world with the gateway's key and names that lead to an Internet of the tests; opened before all tests of a block, closed after them. */
+/** A world with the gateway's key and names with addresses of the test's sites. Opened before all tests of a block, closed after them. */
 function useWorld(pages?: Parameters<typeof createInternet>[1]) {
   const opened = {} as { world: World; names: Names; internet: Internet };
   beforeAll(async () => {
@@ -145,14 +145,14 @@ describe.runIf(hasNetwork)('the guard for Python', () => {
     });
 
   test.each(CASES)('%s', async (_case, method, host, path, passes) => {
-    const said = await open(method, `https://${host}${path}`);
-    expect(said).toMatch(
+    const output = await open(method, `https://${host}${path}`);
+    expect(output).toMatch(
       passes ? /^200 / : /^refused pagegate refused [A-Z]+ https:\S+: (?:deny|flag) \(\w+\/\w+\)\. \w/,
     );
     expect(opened.internet.reached).toEqual(passes ? [`${method} https://${host}${path}`] : []);
   });
 
-  test('a redirect to a login page, and a name that leads inside', async () => {
+  test('a redirect to a login page, and a name with an internal address', async () => {
     expect(await open('GET', `https://${ORIGIN}/away`)).toContain('deny (page_type_db/login)');
     expect(opened.internet.reached).toEqual([`GET https://${ORIGIN}/away`]);
     for (const address of INSIDE) {

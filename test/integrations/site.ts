@@ -1,4 +1,4 @@
-/** A site that tries to get a browser everywhere: TLS and plain, under several names of loopback. */
+/** A site whose pages try to send a browser everywhere: with and without TLS, with several names of loopback. */
 import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -8,17 +8,17 @@ import { createCertificate } from '../../tools/certificate.ts';
 export interface WebSite {
   readonly securePort: number;
   readonly plainPort: number;
-  /** Requests that arrived, as `METHOD host path`; WebSockets as `OPEN host path`. */
+  /** Received requests, as `METHOD host path`; WebSockets as `OPEN host path`. */
   readonly reached: string[];
   close(): Promise<void>;
 }
 
-/** Answers for paths, with the request at hand. */
+/** Handlers by path. */
 export type Pages = Readonly<Record<string, (request: IncomingMessage, response: ServerResponse) => void>>;
 
 const hostOf = (request: IncomingMessage): string => (request.headers.host ?? '').replace(/:[0-9]+$/, '');
 
-/** Starts it. A path without a page of its own is answered with its name. */
+/** Starts the site. A path without a page is answered with its name. */
 export async function createWebSite(pages: Pages, address = '127.0.0.1'): Promise<WebSite> {
   const { certificate: cert, key } = createCertificate('site.example');
   const reached: string[] = [];
@@ -59,7 +59,7 @@ export async function createWebSite(pages: Pages, address = '127.0.0.1'): Promis
   };
 }
 
-/** The magic value of RFC 6455. */
+/** The GUID of RFC 6455. */
 const WEBSOCKET_ID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /** Completes the handshake and sends one text frame, `hello`. */

@@ -1,4 +1,4 @@
-/** Odd spellings of a path, through every proxy: what reaches a site is what was judged, whatever way there is to read it. */
+/** Unusual spellings of a path, through every proxy: the site receives what was judged, however it is parsed. */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { get, speak, type Tunnel } from './network/client.ts';
 import { hasNetwork } from './network/internet.ts';
@@ -36,15 +36,15 @@ const PATHS = [
   ],
 ];
 
-/** The two ways to read what is sent: a number sign is a part of the path, or ends it. */
+/** The two ways to parse a sent path: a number sign is a part of the path, or ends it. */
 const readings = (sent: string): string[] => [sent.replaceAll('#', '%23'), sent].map((url) => new URL(url).href);
-/** What is judged of a URL: not its fragment, and its path and query without escapes, more of which Squid writes than it sends. */
+/** The judged part of a URL: without its fragment, and with its path and query decoded, because Squid writes more escapes than it sends. */
 const meaning = (url: string): string =>
   new URL(url).href
     .replace(/#.*/, '')
     .replaceAll(/%([0-9a-f]{2})/gi, (_escape, code: string) => String.fromCharCode(Number.parseInt(code, 16)));
 
-describe.runIf(hasNetwork)('what is judged is what is fetched', () => {
+describe.runIf(hasNetwork)('the judged URL is the one that is fetched', () => {
   const context = useTourWorld();
   const ways: Record<string, (path: string) => Promise<string>> = {};
   beforeAll(async () => {
@@ -72,7 +72,7 @@ describe.runIf(hasNetwork)('what is judged is what is fetched', () => {
         passed++;
         const sent = line.slice(line.indexOf(' ') + 1);
         for (const reading of readings(sent)) expect(judged, `${path} as ${reading}`).toContain(meaning(reading));
-        // A site that resolves nothing reads what a site that resolves everything does.
+        // A site that resolves no dot segments reads the same path as one that resolves all of them.
         expect(sent.replace(/\?.*/s, '')).not.toMatch(/\\|\/(?:\.|%2e){1,2}(?:;|\/|%2f|%5c|$)/i);
       }
     }

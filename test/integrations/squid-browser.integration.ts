@@ -1,4 +1,4 @@
-/** The plain Squid as shipped, with a browser and with curl: real names, real ports, a network of its own. */
+/** The plain Squid as shipped, with a browser and with curl: real names, real ports, a separate network. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { curlThrough, type Result, type Way } from './network/client.ts';
@@ -23,7 +23,7 @@ describe.runIf(hasNetwork)('plain Squid', () => {
     url: `${PLAIN}/tour`,
     proxy: () => ({ port: squid.port }),
     judgedAs: (line: string) => line.replace(' /', ` ${PLAIN}/`).replace('https:', 'http:'),
-    // There are none without HTTPS.
+    // Without HTTPS there are none.
     without: ['service worker'],
   };
   testTour(context, tour, (seen, report) => {
@@ -35,7 +35,7 @@ describe.runIf(hasNetwork)('plain Squid', () => {
       }
     });
 
-    test('a header that would make another method of a read is taken out, and no WebSocket is opened', () => {
+    test('a header that would change the method of a read is removed, and no WebSocket is opened', () => {
       expect(context.internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
       expect(report()).toMatchObject({ socket: 'error', 'socket read': 'error', 'socket allowed': 'error' });
       expect(seen.reached.filter((line) => line.startsWith('OPEN'))).toEqual([]);
@@ -50,7 +50,7 @@ describe.runIf(hasNetwork)('plain Squid', () => {
     expect(context.internet.reached).toEqual([`GET ${PLAIN}/ok`]);
   });
 
-  test('a name that leads inside, or does so later (rebinding), is refused; one that is denied is not looked up', async () => {
+  test('a name with an internal address, at first or later (rebinding), is refused; a denied one is not resolved', async () => {
     for (const [i, address] of INSIDE.entries()) {
       context.names.set(`inside-${i}.example.com`, address);
       expect((await curl(`http://inside-${i}.example.com/ok`)).body, address).toContain('gateway/inside_address');

@@ -1,4 +1,4 @@
-/** Squid with TLS opened, as shipped: real names, real ports, real certificates, a network of its own. */
+/** Squid with TLS opened, as shipped: real names, real ports, real certificates, a separate network. */
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { GOOD, testOpenedTls, testTour, useTourWorld } from './network/tour-test
 import { type RunningSquid, startSquidBump } from './proxies.ts';
 import { createJudge, createWorld, put, TOOLS, verdict } from './world.ts';
 
-/** The word of a refusal in Squid's page. */
+/** The text of a refusal in Squid's page. */
 const refusal = (reason: string): string => `pagegate refused this request: ${reason}`;
 
 describe.runIf(hasNetwork)('Squid with TLS opened', () => {
@@ -51,7 +51,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       for (const status of STATUSES) expect(report()[`redirect allowed ${status}`], `${status}`).toMatch(/^200 /);
     });
 
-    test('a header that would make another method of a read is taken out', () => {
+    test('a header that would change the method of a read is removed', () => {
       expect(report()['override']).toMatch(/^200 /);
       expect(context.internet.headersOf('/ok-override')).not.toHaveProperty('x-http-method-override');
     });
@@ -89,13 +89,13 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     }
   });
 
-  test('a site whose certificate is not its own is not reached', async () => {
+  test('a site with an invalid certificate is not reached', async () => {
     context.names.set('wrong.example.net', PUBLIC);
     expect((await curl('https://wrong.example.net/ok')).status).toBe(503);
     expect(context.internet.reached).toEqual([]);
   });
 
-  describe('where a name leads', () => {
+  describe('the address of a name', () => {
     test.each(INSIDE)('%s: refused after the verdict', async (address) => {
       context.names.set(`inside-${INSIDE.indexOf(address)}.example.com`, address);
       for (const scheme of ['http', 'https']) {
@@ -107,7 +107,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('a name that leads outside first and inside then (rebinding)', async () => {
+    test('a name that is public first and internal later (rebinding)', async () => {
       context.names.set('rebind.example.com', PUBLIC);
       expect((await curl('https://rebind.example.com/ok')).status).toBe(200);
       context.names.set('rebind.example.com', '127.0.0.1');
@@ -119,7 +119,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect(context.internet.inside).toEqual([]);
     });
 
-    test('a name that is denied is not even looked up', async () => {
+    test('a denied name is not even resolved', async () => {
       expect((await curl('https://secret.denied.example.com/')).status).toBe(403);
       expect(context.names.asked.filter((name) => name.includes('secret'))).toEqual([]);
     });
@@ -156,7 +156,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     ['a tunnel to another site', { to: 'denied.example.com:443', name: 'denied.example.com' }],
     ['a tunnel to an inside place', { to: '10.0.0.5:443', name: 'good.example.com' }],
     ['a second Host header', GOOD, 'Host: denied.example.com\r\n'],
-  ])('%s: what the request inside names is judged and fetched', async (_name, tunnel, more = '') => {
+  ])('%s: the request inside is judged and fetched', async (_name, tunnel, more = '') => {
     expect(await speak(squid.port, get('/ok', 'good.example.com', more), tunnel)).toMatch(/^HTTP\/1\.1 200 /);
     expect(context.internet.reached).toEqual([`GET ${HOME}/ok`]);
     expect(context.internet.inside).toEqual([]);
@@ -166,19 +166,19 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     ['another protocol', 'SSH-2.0-OpenSSH_9.2\r\n\r\n'],
     ['bytes', '\x00\x01\x02\x03\x04\x05\x06\x07\x08\x09\x0a'],
     ['HTTP without TLS', 'GET /ok HTTP/1.1\r\nHost: good.example.com\r\n\r\n'],
-  ])('a tunnel that holds %s passes nothing on', async (_name, text) => {
+  ])('a tunnel that contains %s passes nothing on', async (_name, text) => {
     const before = context.internet.connections();
     await speak(squid.port, text, { to: 'good.example.com:443' });
     expect(context.internet.connections()).toBe(before);
   });
 
-  test('a version of HTTP that does not exist, in an opened tunnel, reaches nobody', async () => {
+  test('an unknown version of HTTP in an opened tunnel reaches no site', async () => {
     const before = context.internet.connections();
     await speak(squid.port, get('/ok', 'good.example.com').replace('HTTP/1.1', 'HTTP/9.9'), GOOD);
     expect(context.internet.connections()).toBe(before);
   });
 
-  test('the authority is read by root alone, also when Squid reads its configuration again', async () => {
+  test('only root can read the certificate authority, even after Squid reloads its configuration', async () => {
     const authority = statSync(squid.caFile.replace(/crt$/, 'pem'));
     expect([authority.uid, authority.mode & 0o777]).toEqual([0, 0o600]);
     const before = squid;
@@ -194,7 +194,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     }
   });
 
-  test('behind the firewall file an agent has no other way out, and Squid none to the inside', async () => {
+  test('behind the firewall file an agent has no other way out, and Squid has no way to internal addresses', async () => {
     const rules = readFileSync(`${TOOLS}firewall/agents-through-proxy.nft`, 'utf8')
       .replace('{ "agent" }', '{ 64123 }')
       .replace('proxy_port = 3128', `proxy_port = ${squid.port}`)
@@ -268,7 +268,7 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
     test('pagegate hangs up', () => answering(() => 'hang up', refusal('error (')));
     test('pagegate flags', () => answering(() => verdict('flag'), refusal('flag (rules/test): note of test')));
 
-    test('pagegate is away, and comes back', async () => {
+    test('pagegate is unreachable, and returns', async () => {
       const { port } = context.judge;
       await context.judge.close();
       await refused(refusal('error (')).finally(async () => {
@@ -277,12 +277,12 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
       expect((await curl(`${HOME}/ok`)).status).toBe(200);
     });
 
-    test('a helper that cannot start says why in one line, and nothing passes', async () => {
+    test('a helper that cannot start reports why in one line, and nothing passes', async () => {
       const mine = await createWorld();
       try {
         put(mine, 'api.key', 'pg_test\n', 0o644);
         const before = context.internet.connections();
-        // Squid itself may end: it gives up a helper that does not start.
+        // Squid itself may end: it gives up if a helper does not start.
         const started = await startSquidBump(
           mine,
           `http://127.0.0.1:${context.judge.port}`,
@@ -306,8 +306,8 @@ describe.runIf(hasNetwork)('Squid with TLS opened', () => {
         expect(context.internet.connections()).toBe(before);
         const log = readdirSync(mine.folder).find((name) => name.startsWith('cache-'))!;
         const lines = readFileSync(join(mine.folder, log), 'utf8').split('\n');
-        const said = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));
-        expect(new Set(said)).toEqual(
+        const messages = lines.filter((line) => line.includes('pagegate-acl:') || /^\s+at /.test(line));
+        expect(new Set(messages)).toEqual(
           new Set([`pagegate-acl: ${mine.keyFile}: others may access the API key; chmod o= it`]),
         );
       } finally {

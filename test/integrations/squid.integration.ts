@@ -80,7 +80,7 @@ test('a tunnel is refused without a lookup', async () => {
   expect(judge.asked).toEqual([]);
 });
 
-test('headers that would make another request of it are taken out, however they are spelled', async () => {
+test('headers that could change the request are removed, however they are spelled', async () => {
   const headers = Object.fromEntries(
     [...OVERRIDES, ...REWRITES]
       .flatMap((name) => [name, name.replaceAll('-', '_'), name.replace('-', '_')])
@@ -108,7 +108,7 @@ test('more requests than the helpers can take are refused', async () => {
   await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
 });
 
-test('a helper that dies takes no request along', async () => {
+test('a helper that dies does not affect a request', async () => {
   const before = helpers();
   expect(before.length).toBeGreaterThan(0);
   const replies = Array.from({ length: 20 }, (_, i) =>
@@ -121,7 +121,7 @@ test('a helper that dies takes no request along', async () => {
   await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
 });
 
-test('what waits for a helper that hangs does not pass, and is refused once the helper is ended', async () => {
+test('a request that waits for a hung helper does not pass, and is refused once the helper is ended', async () => {
   const hung = helpers();
   for (const pid of hung) process.kill(pid, 'SIGSTOP');
   let answered = 0;
@@ -135,7 +135,7 @@ test('what waits for a helper that hangs does not pass, and is refused once the 
   await until(async () => (await through(proxy, 'GET', at('allowed.example'))).status === 200);
 });
 
-test('without pagegate nothing passes, and with it again everything is as before', async () => {
+test('without pagegate nothing passes, and with it again everything works as before', async () => {
   const { port } = judge;
   await judge.close();
   expect((await through(proxy, 'GET', at('allowed.example'))).status).toBe(403);
@@ -144,7 +144,7 @@ test('without pagegate nothing passes, and with it again everything is as before
   expect((await through(proxy, 'GET', at('allowed.example'))).status).toBe(200);
 });
 
-test('as shipped, a name that leads inside is refused whatever the verdict', async () => {
+test('as shipped, a name with an internal address is refused, whatever the verdict', async () => {
   const inside = await createWorld();
   const hosts = { 'allowed.example': '127.0.0.1', 'rebound.example': '169.254.169.254', 'six.example': '::1' };
   put(inside, 'api.key', 'pg_test\n', 0o600);

@@ -1,4 +1,4 @@
-/** What an integration needs around it: an origin to reach, a judge to ask, processes that end with the test. */
+/** The environment of an integration test: an origin, a stand-in for pagegate, processes that end with the test. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http, { createServer, type IncomingHttpHeaders, type IncomingMessage, type Server } from 'node:http';
@@ -24,9 +24,9 @@ export interface World {
   /** Their headers. */
   readonly headers: IncomingHttpHeaders[];
   readonly originPort: number;
-  /** Processes that were started, in order. */
+  /** Started processes, in order. */
   readonly children: readonly ChildProcess[];
-  /** Starts a process that is ended with the world. */
+  /** Starts a process that ends with the world. */
   start(command: string, args: readonly string[]): ChildProcess;
   close(): Promise<void>;
 }
@@ -65,7 +65,7 @@ export async function createWorld(): Promise<World> {
   };
 }
 
-/** Ends a process, first kindly. */
+/** Ends a process, first with a signal that it can handle. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = new Promise((resolve) => child.once('exit', resolve));
@@ -74,7 +74,7 @@ export async function stop(child: ChildProcess): Promise<void> {
   await ended;
 }
 
-/** Waits until something accepts connections. */
+/** Waits until a port accepts connections. */
 export async function untilListening(port: number, seconds = 10): Promise<void> {
   for (let attempt = 0; attempt < seconds * 20; attempt += 1) {
     const open = await new Promise<boolean>((resolve) => {
@@ -94,7 +94,7 @@ export interface Reply {
   readonly body: string;
 }
 
-/** One request through a proxy, as written in the request line. */
+/** Sends a request through a proxy, with this target in the request line. */
 export function through(
   proxyPort: number,
   method: string,
@@ -121,28 +121,28 @@ export function through(
 
 export interface Judge {
   readonly port: number;
-  /** What it was asked, as `METHOD url`. */
+  /** Received lookups, as `METHOD url`. */
   readonly asked: string[];
   close(): Promise<void>;
 }
 
 type Answer = { readonly status: number; readonly body: string } | 'silence' | 'hang up';
 
-/** A stand-in for pagegate that answers as a test says; the tests against the real one are beside it. */
+/** A stand-in for pagegate with answers from the test. The tests with the real one are in another file. */
 export async function createJudge(answer: (url: string, method: string) => Answer, port = 0): Promise<Judge> {
   const asked: string[] = [];
   const server = createServer((request, response) => {
     const { searchParams } = new URL(request.url!, 'http://judge');
     const [url, method] = [searchParams.get('url') ?? '', searchParams.get('method') ?? ''];
     asked.push(`${method} ${url}`);
-    const given = answer(url, method);
-    if (given === 'silence') return;
-    if (given === 'hang up') request.socket.destroy();
+    const reply = answer(url, method);
+    if (reply === 'silence') return;
+    if (reply === 'hang up') request.socket.destroy();
     else {
-      const body = given.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
-      // As pagegate does with what is to be asked again later.
-      const retry = given.status === 429 || given.status === 503 ? { 'retry-after': '30' } : {};
-      response.writeHead(given.status, { 'content-type': 'application/json', ...retry }).end(body);
+      const body = reply.body.replace('"domain":"x"', `"domain":"${URL.parse(url)?.hostname}"`);
+      // As pagegate does if the client should retry later.
+      const retry = reply.status === 429 || reply.status === 503 ? { 'retry-after': '30' } : {};
+      response.writeHead(reply.status, { 'content-type': 'application/json', ...retry }).end(body);
     }
   });
   await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
@@ -157,7 +157,7 @@ export async function createJudge(answer: (url: string, method: string) => Answe
   };
 }
 
-/** An answer with a verdict; the domain is filled in when it is sent. */
+/** An answer with a verdict. The domain is added when it is sent. */
 export const verdict = (value: string, id = 'test'): Answer => ({
   status: 200,
   body: JSON.stringify({

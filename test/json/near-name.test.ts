@@ -1,4 +1,4 @@
-/** Which known name is meant by one that was mistyped. */
+/** Finds the known name that a mistyped one probably means. */
 import { expect, it } from 'vitest';
 import { didYouMean } from '../../src/json/did-you-mean.ts';
 
@@ -11,10 +11,10 @@ it.each([
   ['lgoin', 'login'],
   ['adress_exception', 'address_exceptions'],
   ['group:paymnt', 'group:payment'],
-])('%s is %s', (name, meant) => {
+])('%s suggests %s', (name, meant) => {
   expect(didYouMean(name, KNOWN)).toBe(` (did you mean "${meant}"?)`);
 });
 
-it.each(['', 'x', 'hosts', '__proto__', 'x'.repeat(10_000)])('of %s nothing is said', (name) => {
+it.each(['', 'x', 'hosts', '__proto__', 'x'.repeat(10_000)])('%s suggests nothing', (name) => {
   expect(didYouMean(name, KNOWN)).toBe('');
 });

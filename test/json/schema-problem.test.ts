@@ -1,4 +1,4 @@
-/** What a schema finds wrong, in words: where, what must stand there, what was found. */
+/** The errors of a schema as text: where, what was expected, what was found. */
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 import { expect, it } from 'vitest';

@@ -20,7 +20,7 @@ function refusal(bytes: Uint8Array | string): PagegateError {
 }
 
 describe('a document', () => {
-  it('is read as JSON.parse reads it, its names ordinary ones', () => {
+  it('is read like JSON.parse reads it, with special names as ordinary ones', () => {
     const value = parse(TEXT);
     expect(value).toEqual(JSON.parse(TEXT));
     expect(Object.keys(value as object)).toContain('__proto__');
@@ -34,7 +34,7 @@ describe('a document', () => {
     expect(parse(spoil(TEXT))).toEqual(JSON.parse(TEXT));
   });
 
-  it('may nest as deep in its outermost value as the limit says, and no deeper', () => {
+  it('may nest as deep as the limit, and no deeper', () => {
     const nested = (levels: number): string => `${'['.repeat(levels + 1)}${']'.repeat(levels + 1)}`;
     const most = LIMITS.jsonDepth.value;
     expect(parse(nested(most))).toEqual(JSON.parse(nested(most)));
@@ -45,7 +45,7 @@ describe('a document', () => {
     ['a name', `{"${'n'.repeat(100_000)}":1,"${'n'.repeat(100_000)}":2}`, /not valid JSON: n+….$/],
     ['a number', `[${'1.'.repeat(100_000)}]`, /line 1, column \d+: .{1,60}, got ".{1,40}"\.$/],
     ['a word', `[${'x'.repeat(100_000)}]`, /line 1, column 2: unexpected text, got "x{40}"\.$/],
-  ])('is refused without all of %s that is as long as the document', (_, text, expected) => {
+  ])('is refused, without quoting all of %s that is as long as the document', (_, text, expected) => {
     const { message, details } = refusal(text);
     expect(message).toMatch(expected);
     expect(JSON.stringify([message, details]).length).toBeLessThan(2_000);
@@ -57,7 +57,7 @@ describe('a document', () => {
     expect(message).toMatch(expected);
   });
 
-  it('is refused with each place where a name is repeated, and its line', () => {
+  it('is refused with each place of a repeated name, and its line', () => {
     const text = '{"a":[0,{"b":1,\n"b":2}],"c d":1,\n"a":{},"c d":2,"a":3}';
     expect(refusal(text).details['problems']).toEqual([
       'a[1].b is set more than once (line 2)',

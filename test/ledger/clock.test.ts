@@ -1,4 +1,4 @@
-/** A clock far ahead, with a real ledger writer: what an operator confirms counts when the command ends. */
+/** A clock far ahead, with a real ledger writer: when the command of the operator returns, the confirmation is in effect. */
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Meter } from '../../src/ledger/meter.ts';
 import { type LedgerWriter, startLedgerWriter } from '../../src/ledger/writer.ts';
@@ -25,10 +25,10 @@ afterEach(async () => {
   await folder.remove();
 });
 
-it('is refused until it is accepted, and then the server charges at once', async () => {
+it('is refused until an operator accepts it, and then the server charges at once', async () => {
   const account = accountOf(meter, key);
   expect(await chargeOnce(meter, account)).toBe('ledger_unavailable');
-  // Once, and without what the clients are told of it.
+  // One message, without the text that clients get.
   expect(meter.health().reason).toMatch(/^The clock says .*, 100 days after .* run `pagegate account accept-clock`\.$/);
   expect(ledgerWriter.health).toEqual({ ready: false, reason: meter.health().reason });
   await folder.ledger().acceptClock();

@@ -1,4 +1,4 @@
-/** The account commands where there is no ledger, or where it is lost: only `account create` makes one, and only once. */
+/** The account commands if there is no ledger or if it is lost: only `account create` creates one, and only once. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -28,8 +28,8 @@ const NEEDING = [
   'key show acme',
 ];
 
-describe('where there never was a ledger', () => {
-  it.each(NEEDING)('%s says so and makes nothing', async (line) => {
+describe('without a ledger', () => {
+  it.each(NEEDING)('%s says so and creates nothing', async (line) => {
     const { status, stderr } = await run(line);
     expect(status).toBe(4);
     expect(stderr).toContain('account create');
@@ -37,18 +37,18 @@ describe('where there never was a ledger', () => {
     expect(readdirSync(state)).toEqual([]);
   });
 
-  it('plan list needs none', async () => {
+  it('plan list works', async () => {
     expect((await run('plan list')).status).toBe(0);
     expect(readdirSync(state)).toEqual([]);
   });
 
-  it('account create makes it', async () => {
+  it('account create creates it', async () => {
     expect((await run('account create acme')).status).toBe(0);
     expect(JSON.parse((await run('account list --json')).stdout)).toMatchObject([{ name: 'acme' }]);
   });
 });
 
-describe('a plan catalog that is broken', () => {
+describe('an invalid plan catalog', () => {
   beforeEach(async () => {
     await run('account create acme');
     await run('account subscribe acme --plan pro --reference INV-1');
@@ -71,7 +71,7 @@ describe('a plan catalog that is broken', () => {
     expect([status, stderr]).toEqual([0, '']);
   });
 
-  it('stops what chooses one, and changes nothing', async () => {
+  it('stops a command that chooses a plan, and nothing changes', async () => {
     const { status, stderr } = await run('account subscribe acme --plan business --reference INV-2');
     expect([status, stderr]).toEqual([3, expect.stringMatching(/plans\.json.*\[bad_plan_catalogue\]\n$/)]);
     expect(JSON.parse((await run('account show acme --json')).stdout)).toMatchObject({ plan: 'pro' });
@@ -92,7 +92,7 @@ describe('a number', () => {
     ['account subscribe acme --plan custom --reference R-1 --limit', ['0x10', '1e3', '0', '-1', ' 7', '1.0', '']],
     ['account usage --days', ['0x10', '1e1']],
     ['account audit --last', ['0x10', '1e1', '100001']],
-  ])('of %s is decimal digits and in its range', async (line, texts) => {
+  ])('in %s must be decimal digits within its range', async (line, texts) => {
     expect((await run('account create acme')).status).toBe(0);
     for (const text of texts) {
       const { status, stderr } = await pagegateHere([...line.split(' '), text, '--state-dir', state]);
@@ -100,7 +100,7 @@ describe('a number', () => {
     }
   });
 
-  it('of lookups may be as large as a plan can be', async () => {
+  it('of lookups may be as large as a plan allows', async () => {
     expect((await run('account create acme')).status).toBe(0);
     const subscribe = 'account subscribe acme --plan custom --reference R-1 --json --limit';
     expect((await run(`${subscribe} 1000000000001`)).stderr).toContain('bad_plan_limit');
@@ -108,13 +108,13 @@ describe('a number', () => {
   });
 });
 
-describe('a key that was rotated', () => {
+describe('a rotated key', () => {
   it.each([
     ['90s', 90],
     ['15m', 900],
     ['24h', 86_400],
     ['7d', 604_800],
-  ])('goes on for the overlap, here %s, and then ends', async (overlap, seconds) => {
+  ])('stays valid for the overlap, here %s, and then ends', async (overlap, seconds) => {
     await run('account create acme --with-key');
     const before = Math.floor(Date.now() / 1_000);
     expect((await run(`key rotate acme --overlap ${overlap}`)).status).toBe(0);
@@ -125,7 +125,7 @@ describe('a key that was rotated', () => {
     expect((await run('account show acme')).stdout).toMatch(/^keys {5}number 1, until \S+Z; number 2, current$/m);
   });
 
-  it('ends at once without one, and a revoked one is called that', async () => {
+  it('ends at once without an overlap, and a revoked key is reported as revoked', async () => {
     await run('account create acme --with-key');
     await run('key rotate acme');
     await run('key rotate acme');
@@ -137,7 +137,7 @@ describe('a key that was rotated', () => {
 });
 
 it.each(['account check', 'account backup copy.sqlite', 'account restore copy.sqlite'])(
-  '%s is not for the copy that a node of a fleet has',
+  '%s is refused for the copy that a node of a fleet has',
   async (line) => {
     const config = join(state, 'pagegate.json');
     writeFileSync(config, JSON.stringify({ ledger: { url: 'postgres://pagegate@127.0.0.1:9/pagegate' } }));
@@ -145,7 +145,7 @@ it.each(['account check', 'account backup copy.sqlite', 'account restore copy.sq
   },
 );
 
-it('a ledger that is damaged is told by the exit code, too', async () => {
+it('damage in a ledger is also reported by the exit code', async () => {
   await run('account create acme --with-key');
   expect(await run('account check')).toMatchObject({ status: 0, stdout: 'The ledger is intact.\n' });
   const ledger = new Sqlite(join(state, 'ledger', 'ledger.sqlite'));
@@ -157,8 +157,8 @@ it('a ledger that is damaged is told by the exit code, too', async () => {
   expect(JSON.parse((await run('account check --json')).stdout)).toMatchObject({ ok: false });
 });
 
-describe('where the ledger is lost', () => {
-  it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and makes nothing', async (line) => {
+describe('with a lost ledger', () => {
+  it.each(['account create acme', ...NEEDING.slice(0, 2)])('%s says what to do and creates nothing', async (line) => {
     const file = join(state, 'ledger', 'ledger.sqlite');
     mkdirSync(join(state, 'ledger'));
     const reserver = new Reserver({ file });
@@ -171,7 +171,7 @@ describe('where the ledger is lost', () => {
     expect(readdirSync(join(state, 'ledger'))).toEqual(['ledger.id']);
   });
 
-  it('an empty file is no ledger either', async () => {
+  it('an empty file does not count as a ledger', async () => {
     mkdirSync(join(state, 'ledger'));
     writeFileSync(join(state, 'ledger', 'ledger.sqlite'), '');
     expect((await run('account list')).status).toBe(4);
@@ -186,7 +186,7 @@ describe('account correct', () => {
     await run('account subscribe acme --plan custom --limit 100 --reference R-1');
   });
 
-  it('sets a meter back, by the word of somebody who says why', async () => {
+  it('resets a meter, and records who did it and why', async () => {
     expect((await run('account correct acme --used 90 --note restored')).status).toBe(0);
     expect(await used()).toBe(90);
     const { status, stdout } = await run('account correct acme --credit 15 --note lost --json');
@@ -199,7 +199,7 @@ describe('account correct', () => {
     expect((await run('account correct acme --used 3 --note set')).status).toBe(0);
     expect((await run('account correct acme --credit 1 --note one')).stdout).toMatch(/^1 lookup given back\.\n/);
     expect(await used()).toBe(2);
-    // The text has the times of the JSON.
+    // The text has the same times as the JSON.
     const at = /^(\S+Z) .*ledger\.correct/m.exec((await run('account audit acme')).stdout)?.[1];
     expect(at).toMatch(/T\d\d:\d\d:\d\dZ$/);
     const lines = JSON.parse((await run('account audit acme --json')).stdout);
@@ -229,13 +229,13 @@ describe('account correct', () => {
     expect(await used()).toBe(0);
   });
 
-  it('reaches the end of the largest limit', async () => {
+  it('can set the largest limit', async () => {
     await run('account subscribe acme --plan custom --limit 1000000000000 --reference R-2');
     expect((await run('account correct acme --used 999999999999 --note full')).status).toBe(0);
     expect(await used()).toBe(999_999_999_999);
   });
 
-  it('of an account without a plan is refused', async () => {
+  it('is refused for an account without a plan', async () => {
     await run('account create beta');
     expect((await run('account correct beta --credit 1 --note why')).stderr).toContain('has no plan yet');
   });

@@ -1,4 +1,4 @@
-/** The counters that workers and ledger writer share: what they hold, what of it is believed, and what a changed bit does. */
+/** The counters that workers and the ledger writer share: their contents, which of them are trusted, and the effect of a flipped bit. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   closeSync,
@@ -38,7 +38,7 @@ const ANCHOR = 1_000_000;
 const fresh = (): Counters => new Counters(new SharedArrayBuffer(COUNTERS_SIZE_BYTES));
 
 describe('a slot', () => {
-  it('is spent down to nothing, and says why it is not', () => {
+  it('can be spent to zero, and then gives the reason for a refusal', () => {
     const counters = fresh();
     expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.damaged);
     counters.reset(1, { cycle: 0, limit: 3, reserved: 0, left: 0 });
@@ -52,7 +52,7 @@ describe('a slot', () => {
     expect(counters.charge(1, ANCHOR, ANCHOR)).toBe(CHARGE_REFUSED.exhausted);
   });
 
-  it('ends with its cycle, by the second', () => {
+  it('ends with its cycle, to the second', () => {
     const counters = fresh();
     counters.reset(1, { cycle: 2, limit: 9, reserved: 9, left: 9 });
     const end = ANCHOR + 3 * CYCLE_SECONDS;
@@ -61,7 +61,7 @@ describe('a slot', () => {
     expect(counters.charge(1, ANCHOR, ANCHOR - 1)).toBe(7);
   });
 
-  it('gives back what is left, so that what was used is exact', () => {
+  it('gives back what is left, so that the used amount is exact', () => {
     const counters = fresh();
     counters.reset(1, { cycle: 0, limit: 100, reserved: 50, left: 50 });
     for (let i = 0; i < 7; i += 1) counters.charge(1, ANCHOR, ANCHOR);
@@ -70,7 +70,7 @@ describe('a slot', () => {
     expect(counters.withdraw(2)).toBeUndefined();
   });
 
-  it('never gives more than was published, however many epochs go by', () => {
+  it('never gives more than was published, however many epochs pass', () => {
     const counters = fresh();
     counters.reset(1, { cycle: 0, limit: 1_000_000, reserved: 0, left: 0 });
     let charged = 0;
@@ -81,7 +81,7 @@ describe('a slot', () => {
     }
   });
 
-  it('is refused with any bit changed that would give more than its block; the other accounts notice nothing', () => {
+  it('is refused if a bit is flipped that would give more than its block; other accounts are not affected', () => {
     const memory = new SharedArrayBuffer(COUNTERS_SIZE_BYTES);
     const counters = new Counters(memory);
     const bytes = new Uint8Array(memory);
@@ -97,11 +97,11 @@ describe('a slot', () => {
     }
   });
 
-  it('shows every change of one field of what is published', () => {
+  it('shows a change of any published field', () => {
     const memory = new SharedArrayBuffer(COUNTERS_SIZE_BYTES);
     const counters = new Counters(memory);
     const words = new Int32Array(memory, 4096 + 64, 16);
-    // The record in use, found by what changes when the slot is written anew.
+    // Finds the record in use: its bytes change when the slot is written again.
     counters.reset(1, { cycle: 3, limit: 1_000, reserved: 100, left: 10 });
     const inUse = [...words.keys()].filter((at) => at > 0 && words[at] !== 0);
     expect(inUse.length).toBeGreaterThanOrEqual(4);
@@ -118,7 +118,7 @@ describe('a slot', () => {
     );
   });
 
-  it('is there for every account', () => {
+  it('exists for every account', () => {
     const counters = fresh();
     for (const id of [1, SLOT_COUNT - 1]) {
       counters.reset(id, { cycle: 0, limit: 1e12, reserved: 1e12, left: 2 ** 24 - 1 });
@@ -128,7 +128,7 @@ describe('a slot', () => {
 });
 
 describe('the header', () => {
-  it('keeps as much of a long reason as there is space for', () => {
+  it('keeps as much of a long reason as fits', () => {
     const counters = fresh();
     counters.reason = 'x'.repeat(5_000);
     expect(counters.reason).toBe('x'.repeat(1_022));
@@ -165,7 +165,7 @@ describe('the file', () => {
     return opened !== undefined;
   };
 
-  it('lies in memory, is nobody else’s, and is believed', () => {
+  it('is in memory, readable by its owner only, and trusted', () => {
     expect(path()).toMatch(/^\/dev\/shm\/pagegate-[0-9a-f]{32}-\d+-\d+$/);
     expect(statSync(path()).mode & 0o777).toBe(0o600);
     expect(findCounters(folder.file, id)).toEqual({ path: path(), isInMemory: true });
@@ -179,7 +179,7 @@ describe('the file', () => {
     ['of another file', 48],
     ['of another layout', 4],
     ['of another kind', 0],
-  ])('%s is not believed', (_what, offset) => {
+  ])('%s is not trusted', (_what, offset) => {
     const fd = openSync(path(), 'r+');
     const byte = Buffer.alloc(1);
     readSync(fd, byte, 0, 1, offset);
@@ -188,7 +188,7 @@ describe('the file', () => {
     expect(isBelieved()).toBe(false);
   });
 
-  it('that was copied, cut short, or is a link or a folder is not believed', () => {
+  it('is not trusted if it was copied or truncated, or is a link or a folder', () => {
     const copy = join(folder.dir, 'copy');
     copyFileSync(path(), copy);
     const opened = openCounters(folder.file, id)!;
@@ -210,7 +210,7 @@ describe('the file', () => {
     expect(isBelieved()).toBe(false);
   });
 
-  it('of a copied folder is another one', () => {
+  it('differs for a copied folder', () => {
     const other = new LedgerFolder();
     other.ledger();
     copyFileSync(folder.file, other.file);
@@ -218,8 +218,8 @@ describe('the file', () => {
     return other.remove();
   });
 
-  it.runIf(process.getuid?.() === 0)('of a snapshot that is mounted beside it is another one', ({ skip }) => {
-    // Two new file systems give the same numbers, as a file system and its snapshot do.
+  it.runIf(process.getuid?.() === 0)('differs for a snapshot that is mounted next to the original', ({ skip }) => {
+    // Two new file systems have the same numbers, like a file system and its snapshot.
     const places = ['one', 'snapshot'].map((name) => join(folder.dir, name));
     try {
       for (const place of places) {
@@ -257,7 +257,7 @@ describe('a command that waits for the ledger writer', () => {
   ])('%s', (_what, published, revision, waits) => {
     opened.counters.status = { ...opened.counters.status, heartbeatMs: Date.now() };
     opened.counters.revision = published;
-    // The writer follows while the command sleeps for the first time.
+    // The writer catches up while the command sleeps for the first time.
     const sleep = vi.spyOn(Atomics, 'wait').mockImplementation(() => {
       opened.counters.revision = revision;
       return 'timed-out';

@@ -1,4 +1,4 @@
-/** The ledger file over its life: earlier versions, backup, restore, check. */
+/** The life cycle of the ledger file: earlier versions, backup, restore, check. */
 import { spawnSync } from 'node:child_process';
 import {
   closeSync,
@@ -41,7 +41,7 @@ const expectCode = (task: () => unknown, code: ErrorCode): void => {
 };
 
 describe('an earlier version', () => {
-  it.each(MIGRATIONS.map((_step, i) => i + 1))('%i opens, keeps its accounts, and goes on', async (version) => {
+  it.each(MIGRATIONS.map((_step, i) => i + 1))('%i opens, keeps its accounts, and works', async (version) => {
     openDatabase(folder.file).close();
     rmSync(folder.file);
     const old = new Sqlite(folder.file);
@@ -61,13 +61,13 @@ describe('an earlier version', () => {
     expect(reserver.open()).toBe(true);
     const meter = await folder.meter(reserver);
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(88_765);
-    // The file as it was lies beside the new one.
+    // The original file is kept next to the new one.
     const kept = folder.names().filter((name) => name.includes('.version-'));
     expect(kept).toEqual(version < LEDGER_VERSION ? [`ledger.sqlite.version-${version}`] : []);
     expect(checkLedger(folder.file)).toEqual({ ok: true, problems: [] });
   });
 
-  /** A file of version 3 with an account, and the counters that its server kept. */
+  /** Creates a file of version 3 with an account, and the counters that its server kept. */
   function earlier(word: bigint, total: bigint): void {
     openDatabase(folder.file).close();
     rmSync(folder.file);
@@ -90,13 +90,13 @@ describe('an earlier version', () => {
     ['nothing of an older state', 1200n, 1200n, 1234],
     ['nothing of a cycle that no clock has reached', (1_048_576n << 40n) | 5n, 1234n, 1234],
     ['nothing beyond the limit', 274_877_909_944n, 1234n, 1234],
-  ])('brings %s from its counters, which go', async (_what, word, total, expected) => {
+  ])('takes over %s from its counters, which are removed', async (_what, word, total, expected) => {
     earlier(word, total);
     expect((await folder.ledger().view('old')).quota.quota_used).toBe(expected);
     expect(folder.names()).not.toContain('counters.map');
   });
 
-  it('is not brought up while a server uses it', async () => {
+  it('is not upgraded while a server uses it', async () => {
     earlier(0n, 0n);
     const lock = openWriterLock(folder.file);
     expect(lockFile(lock)).toBe(true);
@@ -105,7 +105,7 @@ describe('an earlier version', () => {
     expect((await folder.ledger().view('old')).quota.quota_used).toBe(1234);
   });
 
-  it('of a newer program is refused, and one of another program too', () => {
+  it('is refused if it is newer than this program, or of another program', () => {
     const ledger = folder.ledger();
     ledger.database.pragma(`user_version = ${LEDGER_VERSION + 1}`);
     expectCode(() => openDatabase(folder.file), 'ledger_version');
@@ -118,13 +118,13 @@ describe('an earlier version', () => {
 });
 
 describe('the file', () => {
-  it('is readable by nobody else', () => {
+  it('is readable by its owner only', () => {
     folder.ledger();
     expect(statSync(folder.file).mode & 0o007).toBe(0);
     expect(statSync(`${folder.file}-wal`).mode & 0o007).toBe(0);
   });
 
-  it.runIf(process.getuid?.() === 0)('on a full disk is said to be on one', async ({ skip }) => {
+  it.runIf(process.getuid?.() === 0)('on a full disk is reported as such', async ({ skip }) => {
     const place = dirname(folder.file);
     mkdirSync(place);
     const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', 'size=400k', 'tmpfs', place]);
@@ -175,7 +175,7 @@ describe('backup and restore', () => {
   const restore = (more = {}) =>
     restoreLedger({ backup: backup(), file: folder.file, actor: 'op', now: folder.now, ...more });
 
-  /** An account with 10 lookups in the backup and 5 more since. */
+  /** Creates an account with 10 lookups in the backup and 5 more since. */
   async function prepare(): Promise<string> {
     const ledger = folder.ledger();
     await ledger.createAccount('acme');
@@ -191,7 +191,7 @@ describe('backup and restore', () => {
     return key;
   }
 
-  it('copies while in use, without the encryption key, and never over a file', async () => {
+  it('copies while in use, without the encryption key, and never overwrites a file', async () => {
     await prepare();
     expect(checkLedger(backup())).toEqual({ ok: true, problems: [] });
     expect(statSync(backup()).mode & 0o077).toBe(0);
@@ -200,7 +200,7 @@ describe('backup and restore', () => {
     expect(readdirSync(folder.dir).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  it('keeps what was used, revoked, closed and issued since', async () => {
+  it('keeps usage, revocations, closures and new keys since the backup', async () => {
     const key = await prepare();
     const ledger = folder.ledger();
     const second = await ledger.rotateKey('acme', 3600);
@@ -228,7 +228,7 @@ describe('backup and restore', () => {
     expect(checkLedger(folder.file).ok).toBe(true);
   });
 
-  it('loses no change of another command: what it cannot take over is refused', async () => {
+  it('loses no change of a concurrent command: a change that it cannot take over is refused', async () => {
     await prepare();
     const [early, late] = [folder.ledger(), folder.ledger()];
     await early.createAccount('early');
@@ -247,7 +247,7 @@ describe('backup and restore', () => {
     other.close();
     expect(new Set(tries)).toEqual(new Set(['SQLITE_BUSY']));
     expect(report.missing).toEqual(['early']);
-    // It had the file open, as a command has that waits for the lock.
+    // This command had opened the file and waits for its lock.
     await expect(late.createAccount('late')).rejects.toMatchObject({
       code: 'ledger_unavailable',
       message: expect.stringContaining('was replaced meanwhile'),
@@ -256,7 +256,7 @@ describe('backup and restore', () => {
     await folder.ledger().createAccount('late');
   });
 
-  it('keeps the latest moment seen, by which keys expire', async () => {
+  it('keeps the latest moment seen, which determines when keys expire', async () => {
     const key = await prepare();
     await folder.ledger().rotateKey('acme', 3600);
     folder.nowMs += 7_200_000;
@@ -274,9 +274,9 @@ describe('backup and restore', () => {
 
   it.each([
     ['the ledger', ['counters'], 5],
-    // All that was reserved counts as used, since nobody knows better.
+    // Everything reserved counts as used, since nothing better is known.
     ['the counters', ['ledger'], 54],
-  ] as const)('knows it without %s, too', async (lost, knownFrom, lookups) => {
+  ] as const)('also finds the usage without %s', async (lost, knownFrom, lookups) => {
     await prepare();
     await folder.close();
     if (lost === 'the ledger') writeFileSync(folder.file, 'damaged'.repeat(1000));
@@ -286,7 +286,7 @@ describe('backup and restore', () => {
     expect((await folder.ledger().view('acme')).quota.quota_used).toBe(10 + lookups);
   });
 
-  it('takes nothing back where the counters are older than the backup', async () => {
+  it('reduces nothing if the counters are older than the backup', async () => {
     await prepare();
     await folder.close();
     const id = new Sqlite(folder.file, { readonly: true }).prepare('SELECT ledger_id FROM ledger').pluck().get();
@@ -298,7 +298,7 @@ describe('backup and restore', () => {
     expect((await folder.ledger().view('acme')).quota.quota_used).toBe(64);
   });
 
-  it('keeps the usage by day since, of the accounts that it knows', async () => {
+  it('keeps the usage by day since the backup, of the accounts that it contains', async () => {
     const key = await prepare();
     const later = folder.ledger();
     await later.createAccount('later');
@@ -340,7 +340,7 @@ describe('backup and restore', () => {
     expect((await restored.view('rotated')).keys.map(({ expiresAt }) => expiresAt)).toEqual([hour, hour, null]);
   });
 
-  it('does not open again what the backup has closed, nor give a key a later end', async () => {
+  it('does not reopen what is closed in the backup, and gives no key a later end', async () => {
     const ledger = folder.ledger();
     await ledger.createAccount('acme');
     await ledger.subscribe('acme', 'pro', 'INV-1');
@@ -360,7 +360,7 @@ describe('backup and restore', () => {
     expect(restored.keys[0]!.expiresAt).toBe(folder.nowMs / 1000);
   });
 
-  it('takes nothing over from an account that has only the number of one in the backup', async () => {
+  it('takes nothing over from an account that only shares its number with one in the backup', async () => {
     await folder.ledger().createAccount('acme');
     await folder.close();
     copyFileSync(folder.file, `${folder.file}.earlier`);
@@ -387,7 +387,7 @@ describe('backup and restore', () => {
   });
 
   it.each(['the replaced ledger', 'the counters'])(
-    'lets no new account begin with the usage of one that %s knows',
+    'lets no new account start with the usage of one that %s contains',
     async (from) => {
       await prepare();
       const ledger = folder.ledger();
@@ -407,7 +407,7 @@ describe('backup and restore', () => {
     },
   );
 
-  it('without both is refused, unless the operator gives the difference away', async () => {
+  it('is refused without both, unless the operator gives up the difference', async () => {
     await prepare();
     await folder.close();
     folder.loseCounters();
@@ -424,7 +424,7 @@ describe('backup and restore', () => {
     ['a damaged backup', (bytes: Buffer) => bytes.fill(0xff, 4096, 12_288)],
     ['a backup without its schema', (bytes: Buffer) => bytes.fill(0xff, 100, 4096)],
     ['a ledger of another program', (bytes: Buffer) => bytes.fill(0, 68, 72)],
-  ])('refuses %s in place of a backup, and leaves the ledger', async (_what, make) => {
+  ])('refuses %s instead of a backup, and leaves the ledger alone', async (_what, make) => {
     await prepare();
     await folder.close();
     writeFileSync(backup(), make(readFileSync(backup())));
@@ -434,7 +434,7 @@ describe('backup and restore', () => {
     expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('restore.tmp'))).toEqual([]);
   });
 
-  it('refuses a backup of another ledger, or none', async () => {
+  it('refuses a backup of another ledger, and a missing one', async () => {
     await prepare();
     expectCode(() => restore({ backup: join(folder.dir, 'none') }), 'restore_refused');
     const other = new LedgerFolder();
@@ -457,7 +457,7 @@ describe('backup and restore', () => {
 });
 
 describe('a network file system', () => {
-  it('is refused by name, a local one is not', () => {
+  it('is refused by name; a local one is accepted', () => {
     expect(() => refuseNetworkFileSystem('/x', () => 0x6969)).toThrow(/NFS/);
     expect(() => refuseNetworkFileSystem('/x', () => 0xff534d42 | 0)).toThrow(/CIFS/);
     expect(() => refuseNetworkFileSystem('/x', () => 0xef53)).not.toThrow();

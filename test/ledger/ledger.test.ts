@@ -1,4 +1,4 @@
-/** Accounts, keys and plans as an administrator changes them. */
+/** Accounts, keys and plans, as an administrator changes them. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -69,7 +69,7 @@ describe('accounts', () => {
     });
   });
 
-  it('upgrade at once with the same anchor, downgrade at the boundary, and may change their mind', async () => {
+  it('are upgraded at once with the same anchor, are downgraded at the boundary, and can cancel a downgrade', async () => {
     await ledger.createAccount('acme');
     await ledger.subscribe('acme', 'pro', 'INV-1');
     folder.nowMs += 10 * DAY_MS;
@@ -96,7 +96,7 @@ describe('accounts', () => {
     expect((await ledger.view('acme')).account).toMatchObject({ plan: 'custom', limit: 90_000, next: null });
   });
 
-  it('take a payment once, a custom limit only on the custom plan, and only known plans', async () => {
+  it('accept a payment once, a custom limit only on the custom plan, and only known plans', async () => {
     await ledger.createAccount('acme');
     await ledger.subscribe('acme', 'custom', 'INV-1', 12_000_000);
     expect((await ledger.view('acme')).quota.quota_limit).toBe(12_000_000);
@@ -109,7 +109,7 @@ describe('accounts', () => {
     expect(ledger.database.prepare('SELECT count(*) FROM payments').pluck().get()).toBe(1);
   });
 
-  it('are suspended and reactivated, and closed for good', async () => {
+  it('can be suspended and reactivated, and closed permanently', async () => {
     await ledger.createAccount('acme');
     await expectRejection(ledger.setActive('acme', false), 'account_state');
     await ledger.subscribe('acme', 'pro', 'INV-1');
@@ -123,7 +123,7 @@ describe('accounts', () => {
     await expectRejection(ledger.rotateKey('acme'), 'account_state');
   });
 
-  it('have names that are safe to print and unique', async () => {
+  it('have unique names that are safe to print', async () => {
     for (const name of ['', 'Acme', 'a b', '-a', 'a'.repeat(65), 'a\n', 'a/b']) {
       await expectRejection(ledger.createAccount(name), 'bad_account_name');
     }
@@ -132,14 +132,14 @@ describe('accounts', () => {
     await expectRejection(ledger.view('nobody'), 'account_not_found');
   });
 
-  it('are refused beyond the number of slots in the shared counters', async () => {
+  it('are limited to the number of slots in the shared counters', async () => {
     await ledger.createAccount('first');
     ledger.database.exec("UPDATE sqlite_sequence SET seq = 65534 WHERE name = 'accounts'");
     expect((await ledger.createAccount('last')).id).toBe(65_535);
     await expectRejection(ledger.createAccount('beyond'), 'too_many_accounts');
   });
 
-  it('refuse a change under a clock that leapt ahead, until an operator confirms it', async () => {
+  it('refuse a change if the clock leapt ahead, until an operator confirms it', async () => {
     await ledger.createAccount('acme');
     await ledger.acceptClock();
     folder.nowMs += 400 * DAY_MS;
@@ -149,7 +149,7 @@ describe('accounts', () => {
     expect((await ledger.view('acme')).quota.quota_resets_at).toBe('2027-03-07T00:00:00Z');
   });
 
-  it('show no downgrade as waiting that has taken effect', async () => {
+  it('do not show a downgrade as pending after it took effect', async () => {
     await ledger.createAccount('acme');
     await ledger.subscribe('acme', 'advanced', 'INV-1');
     await ledger.subscribe('acme', 'pro', 'INV-2');
@@ -164,14 +164,14 @@ describe('accounts', () => {
   });
 });
 
-describe('what counts at a moment', () => {
-  it('is a clock up to 45 days ahead of the latest moment seen, and any where none was seen', () => {
+describe('the current time and cycle', () => {
+  it('accept a clock up to 45 days ahead of the latest moment seen, and any clock if no moment was seen', () => {
     expect(clockProblem(1_000, 1_000 + 45 * 86_400)).toBeUndefined();
     expect(clockProblem(1_000, 1_001 + 45 * 86_400)).toMatch(/45 days after/);
     expect(clockProblem(0, 1e9)).toBeUndefined();
   });
 
-  it('is the first cycle before its start, and never less than nothing left', async () => {
+  it('are the first cycle before its start, and never less than zero lookups left', async () => {
     expect([0, 999, 1_000, 1_000 + CYCLE_SECONDS - 1, 1_000 + CYCLE_SECONDS].map((now) => cycleAt(1_000, now))).toEqual(
       [0, 0, 0, 0, 1],
     );
@@ -189,7 +189,7 @@ describe('what counts at a moment', () => {
 });
 
 describe('the audit table', () => {
-  it('names who, what, before and after, and never a key or its hash', async () => {
+  it('names the user, the action and the values before and after, and never a key or its hash', async () => {
     await ledger.createAccount('acme');
     const { issued } = await ledger.subscribe('acme', 'pro', 'INV-1');
     await folder.ledger('another').setActive('acme', false);
@@ -211,7 +211,7 @@ describe('the audit table', () => {
     expect(await readAudit(ledger, undefined, 10)).toHaveLength(1);
   });
 
-  it('has no line that grows with the keys that had ended before', async () => {
+  it('has no line whose size grows with the keys that had already ended', async () => {
     await ledger.createAccount('acme');
     await ledger.issueKey('acme');
     const lengths: number[] = [];
@@ -221,7 +221,7 @@ describe('the audit table', () => {
       await ledger.rotateKey('acme');
       const [line] = await readAudit(ledger, 'acme', 1);
       const [before, after] = [line!.before!, line!.after!].map((text) => JSON.parse(text).keys as ApiKeyRecord[]);
-      // What the rotation has ended is in its line, and what it has issued.
+      // The line of the rotation has the key that it ended and the key that it issued.
       expect(before).toMatchObject([{ expiresAt: null }]);
       expect(after).toMatchObject([{ id: before![0]!.id, expiresAt: seconds() }, { expiresAt: null }]);
       lengths.push(line!.after!.length);
@@ -233,7 +233,7 @@ describe('the audit table', () => {
     expect(JSON.parse(revoked!.after!).keys).toMatchObject([{ revokedAt: seconds() }]);
   });
 
-  it('gets no line from a change that failed', async () => {
+  it('gets no line for a change that failed', async () => {
     await ledger.createAccount('acme');
     await expectRejection(ledger.subscribe('acme', 'gold', 'INV-1'), 'unknown_plan');
     await expectRejection(ledger.revokeKey('acme', 7), 'key_not_found');
@@ -242,7 +242,7 @@ describe('the audit table', () => {
 });
 
 describe('keys', () => {
-  it('have a prefix, 32 base62 characters and a checksum that catches every single wrong character', () => {
+  it('have a prefix, 32 base62 characters and a checksum that detects every single wrong character', () => {
     const key = createApiKey();
     expect(key).toMatch(/^pg_[0-9A-Za-z]{38}$/);
     expect(isApiKeyShaped(key)).toBe(true);
@@ -273,7 +273,7 @@ describe('keys', () => {
     for (const count of counts.values()) expect(Math.abs(count - 2065)).toBeLessThan(318);
   });
 
-  it('lie in the file sealed and hashed, never readable', async () => {
+  it('are stored encrypted and hashed, never in clear', async () => {
     await ledger.createAccount('acme');
     const { key } = await ledger.issueKey('acme');
     ledger.close();
@@ -287,7 +287,7 @@ describe('keys', () => {
     expect((await ledger.showKey('acme')).key).toBe(key);
   });
 
-  it('are sealed to their account and id: a row moved to another account does not open', async () => {
+  it('are bound to their account and id: a row moved to another account cannot be decrypted', async () => {
     await ledger.createAccount('acme');
     await ledger.createAccount('evil');
     await ledger.issueKey('acme');
@@ -298,21 +298,21 @@ describe('keys', () => {
     await expectRejection(ledger.showKey('acme'), 'key_not_readable');
   });
 
-  it('cannot be shown without their encryption key, and say so; new ones can', async () => {
+  it('cannot be shown without their encryption key, and the error says so; new keys can', async () => {
     await ledger.createAccount('acme');
     await ledger.issueKey('acme');
     ledger.close();
     renameSync(folder.keyFile, `${folder.keyFile}.lost`);
     ledger = folder.ledger();
     await expectRejection(ledger.showKey('acme'), 'key_not_readable');
-    // No new one is made for a look: it would be taken for the one that is put back.
+    // Showing a key creates no new encryption key, which would be mistaken for the restored one.
     expect(existsSync(folder.keyFile)).toBe(false);
     await expect(ledger.showKey('acme')).rejects.toThrow(`there is no ${folder.keyFile}. Put the file back`);
     const { key } = await ledger.rotateKey('acme');
     expect((await ledger.showKey('acme')).key).toBe(key);
   });
 
-  it('keep their encryption key private, elsewhere, and unread when others could read it', async () => {
+  it('keep their encryption key private, in another folder, and do not use it if others can read it', async () => {
     const vault = openKeyVault(folder.keyFile);
     expect(openKeyVault(folder.keyFile).id).toBe(vault.id);
     expect(vault.id).toMatch(/^[0-9a-f]{16}$/);
@@ -337,7 +337,7 @@ describe('keys', () => {
     expect(existsSync(join(folder.dir, 'ledger', 'ledger.key'))).toBe(false);
   });
 
-  it('are sealed each time anew, and open for their account and id alone', () => {
+  it('are encrypted differently each time, and only decrypt for their account and id', () => {
     const vault = openKeyVault(folder.keyFile);
     const sealed = vault.seal('secret', 1, 2);
     expect(Buffer.compare(sealed, vault.seal('secret', 1, 2))).not.toBe(0);
@@ -356,7 +356,7 @@ describe('keys', () => {
     expectCode(() => vault.open(sealed.subarray(0, 20), 1, 2), 'key_not_readable');
   });
 
-  it('have an encryption key that is made once, for its owner alone, and is 64 hexadecimal digits', () => {
+  it('have an encryption key that is created once, readable by its owner only, of 64 hexadecimal digits', () => {
     const { id } = openKeyVault(folder.keyFile);
     expect(statSync(folder.keyFile).mode & 0o777).toBe(0o600);
     expect(statSync(dirname(folder.keyFile)).mode & 0o777).toBe(0o700);
@@ -376,7 +376,7 @@ describe('keys', () => {
     expect(openKeyVault(folder.keyFile).id).toBe(id);
   });
 
-  it('that cannot be shown name the file with the key that is there, also where it is a credential', async () => {
+  it('that cannot be shown name the file with the existing key, even if it is a credential', async () => {
     await ledger.createAccount('acme');
     await ledger.issueKey('acme');
     const dir = join(folder.dir, 'keys');
@@ -390,7 +390,7 @@ describe('keys', () => {
     }
   });
 
-  it('come from a systemd credential where there is one', () => {
+  it('take their encryption key from a systemd credential if there is one', () => {
     const dir = join(folder.dir, 'keys');
     const { id } = openKeyVault(folder.keyFile);
     const credential = join(dir, 'pagegate-ledger-key');
@@ -402,7 +402,7 @@ describe('keys', () => {
       writeFileSync(credential, 'short');
       expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
       rmSync(credential);
-      // What cannot be read is no reason to make another one.
+      // A credential that cannot be read does not lead to a new key.
       mkdirSync(credential);
       expectCode(() => openKeyVault(folder.keyFile), 'bad_key_file');
       rmdirSync(credential);
@@ -413,7 +413,7 @@ describe('keys', () => {
     }
   });
 
-  it('rotate with an overlap that ends, and are revoked', async () => {
+  it('are rotated with an overlap that ends, and can be revoked', async () => {
     await ledger.createAccount('acme');
     const first = await ledger.issueKey('acme');
     await expectRejection(ledger.issueKey('acme'), 'account_state');
@@ -440,7 +440,7 @@ describe('keys', () => {
     await expectRejection(ledger.rotateKey('acme', -1), 'bad_overlap');
   });
 
-  it('are valid in a bounded number at a time, however they overlap', async () => {
+  it('are limited in number at any time, however they overlap', async () => {
     await ledger.createAccount('acme');
     await ledger.issueKey('acme');
     const most = LIMITS.validKeys.value;
@@ -455,7 +455,7 @@ describe('keys', () => {
 });
 
 describe('the plan catalog', () => {
-  it('keeps its schema, and the schema refuses what the program refuses', () => {
+  it('has a schema file that is up to date and refuses what the program refuses', () => {
     const read = (name: string): unknown =>
       JSON.parse(readFileSync(new URL(`../../data/${name}`, import.meta.url), 'utf8'));
     const validate = new Ajv2020().compile(read('schema/plans.schema.json') as object);
@@ -477,7 +477,7 @@ describe('the plan catalog', () => {
     ]);
   });
 
-  it('takes the largest and the smallest that the limits leave', () => {
+  it('accepts the largest and the smallest values within the limits', () => {
     const largest = { id: 'p'.repeat(32), name: 'x'.repeat(64), price_usd: 0, lookups: 1_000_000_000_000 };
     const plans = Array.from({ length: 100 }, (_, i) =>
       i === 0 ? largest : { id: `p${i}`, name: 'x', price_usd: null, lookups: i === 1 ? null : 1 },
@@ -505,18 +505,18 @@ describe('the plan catalog', () => {
     ['half a lookup', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1.5}]}'],
     ['lookups in words', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":"9"}]}'],
     ['too many lookups', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1000000000001}]}'],
-    ['an id that is no text', '{"version":1,"plans":[{"id":7,"name":"x","price_usd":1,"lookups":1}]}'],
+    ['an id that is not a text', '{"version":1,"plans":[{"id":7,"name":"x","price_usd":1,"lookups":1}]}'],
     ['a hyphen in an id', '{"version":1,"plans":[{"id":"pro-plus","name":"x","price_usd":1,"lookups":1}]}'],
     ['an id too long', `{"version":1,"plans":[{"id":"${'p'.repeat(33)}","name":"x","price_usd":1,"lookups":1}]}`],
     ['an empty name', '{"version":1,"plans":[{"id":"pro","name":"","price_usd":1,"lookups":1}]}'],
     ['a name too long', `{"version":1,"plans":[{"id":"pro","name":"${'x'.repeat(65)}","price_usd":1,"lookups":1}]}`],
-    ['a name that is no text', '{"version":1,"plans":[{"id":"pro","name":7,"price_usd":1,"lookups":1}]}'],
-    ['a plan that is no object', '{"version":1,"plans":["pro"]}'],
+    ['a name that is not a text', '{"version":1,"plans":[{"id":"pro","name":7,"price_usd":1,"lookups":1}]}'],
+    ['a plan that is not an object', '{"version":1,"plans":["pro"]}'],
     ['a plan that is a list', '{"version":1,"plans":[["pro"]]}'],
     ['null for a plan', '{"version":1,"plans":[null]}'],
-    ['plans that are no list', '{"version":1,"plans":{"length":1}}'],
+    ['plans that are not a list', '{"version":1,"plans":{"length":1}}'],
     ['nothing but null', 'null'],
-    ['a name that nobody knows', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1,"limit":9}]}'],
+    ['an unknown name', '{"version":1,"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1,"limit":9}]}'],
     ['another part', '{"version":1,"plan":[],"plans":[{"id":"pro","name":"x","price_usd":1,"lookups":1}]}'],
     [
       'more than a hundred plans',

@@ -1,4 +1,4 @@
-/** A ledger that is removed, emptied, overwritten or replaced while it serves: 503, nothing lost, nothing made anew. */
+/** A ledger that is removed, emptied, overwritten or replaced while in use: lookups get 503, nothing is lost, and no new ledger is created. */
 import {
   closeSync,
   copyFileSync,
@@ -35,10 +35,10 @@ let key: string;
 let account: Account;
 const backup = (): string => join(folder.dir, 'backup.sqlite');
 
-/** 10 lookups, a backup, 25 lookups. */
+/** Prepares 10 lookups, a backup, and 25 more lookups. */
 beforeEach(async () => {
   folder = new LedgerFolder();
-  // A heartbeat of long ago: commands wait for nobody.
+  // An old heartbeat: commands do not wait for the writer.
   folder.nowMs = Date.now() - 60_000;
   ({ ledger, key, reserver, meter } = await folder.metered(10_000));
   for (let i = 0; i < 10; i += 1) await chargeOnce(meter, accountOf(meter, key));
@@ -62,7 +62,7 @@ const emptyLedger = (): void => {
 /** A second worker, which has seen no key yet. */
 const freshMeter = (): Promise<Meter> => folder.meter(reserver);
 
-/** The files are looked at once a second. */
+/** Runs the checks of the files that happen once a second. */
 const look = (): void => {
   folder.nowMs += 1_000;
   reserver.tick();
@@ -70,15 +70,15 @@ const look = (): void => {
 
 const restore = () => restoreLedger({ backup: backup(), file: folder.file, actor: 'op', now: folder.now });
 
-describe('a ledger that is removed while it serves', () => {
+describe('a ledger that is removed while in use', () => {
   const loss: [string, () => void][] = [
     ['removed', removeLedger],
-    ['removed with its log left behind', () => rmSync(folder.file)],
+    ['removed except for its log', () => rmSync(folder.file)],
     ['emptied', emptyLedger],
     ['removed with its directory', () => rmSync(dirname(folder.file), { recursive: true })],
   ];
 
-  it.each(loss)('%s: is not made anew, and nothing is charged or refused as unknown', async (_how, lose) => {
+  it.each(loss)('%s: no new one is created, and no lookup is charged or refused as unknown', async (_how, lose) => {
     lose();
     for (let i = 0; i < 5; i += 1) {
       look();
@@ -91,7 +91,7 @@ describe('a ledger that is removed while it serves', () => {
     expect(meter.health().reason).toContain(ledger.read.ledgerId());
   });
 
-  it.each(loss.slice(0, 3))('%s: a worker that must ask it says so', async (_how, lose) => {
+  it.each(loss.slice(0, 3))('%s: a worker that must query it reports that', async (_how, lose) => {
     const second = (await ledger.rotateKey('acme', 3600)).key;
     lose();
     look();
@@ -100,7 +100,7 @@ describe('a ledger that is removed while it serves', () => {
     expect(() => fresh.authenticate(key)).toThrow(unavailable);
   });
 
-  it('goes on by itself when the file is put back', async () => {
+  it('works again without a restart when the file is put back', async () => {
     ledger.close();
     look();
     for (const end of ['', '-wal', '-shm'])
@@ -114,7 +114,7 @@ describe('a ledger that is removed while it serves', () => {
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
   });
 
-  it('is restored, and what was used since the backup stays used', async () => {
+  it('is restored, and lookups used since the backup stay used', async () => {
     removeLedger();
     look();
     await folder.close();
@@ -127,7 +127,7 @@ describe('a ledger that is removed while it serves', () => {
 });
 
 describe('a start without the ledger', () => {
-  it('is refused while something says which one belongs there, until a restore or a start over', async () => {
+  it('is refused while something shows which ledger belongs there, until a restore or a new start', async () => {
     await folder.close();
     removeLedger();
     reserver = folder.reserver();
@@ -145,7 +145,7 @@ describe('a start without the ledger', () => {
     expect(await folder.ledger().list()).toEqual([]);
   });
 
-  it('is refused even when the file that says so is damaged', async () => {
+  it('is refused even if the file that shows it is damaged', async () => {
     await folder.close();
     removeLedger();
     writeFileSync(identityFile(folder.file), '\0'.repeat(40));
@@ -153,7 +153,7 @@ describe('a start without the ledger', () => {
     expect(existsSync(folder.file)).toBe(false);
   });
 
-  it('is seen by the account commands, which make no second ledger', async () => {
+  it('is detected by the account commands, which create no second ledger', async () => {
     await folder.close();
     removeLedger();
     for (const create of [true, false])
@@ -164,8 +164,8 @@ describe('a start without the ledger', () => {
   });
 });
 
-describe('a ledger whose files are harmed while it serves', () => {
-  it('its log removed: what it held comes into the file, and it goes on', async () => {
+describe('a ledger whose files are damaged while in use', () => {
+  it('works on if its write-ahead log is removed: the contents are written to the file', async () => {
     await ledger.createAccount('later');
     look();
     rmSync(`${folder.file}-wal`);
@@ -180,7 +180,7 @@ describe('a ledger whose files are harmed while it serves', () => {
     expect((await folder.ledger().view('later')).account.state).toBe('created');
   });
 
-  it('its header overwritten: said within a second, and nothing is charged', async () => {
+  it('reports an overwritten header within a second, and charges nothing', async () => {
     reserver.close();
     await folder.close();
     reserver = folder.reserver();
@@ -197,19 +197,19 @@ describe('a ledger whose files are harmed while it serves', () => {
     expect(meter.quotaLeft(account).quota_used).toBe(36);
   });
 
-  it('its shared counters removed: they are made anew with exactly what was used', async () => {
+  it('creates its shared counters anew with the exact usage if they are removed', async () => {
     folder.loseCounters();
     look();
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(9_964);
     expect((await folder.ledger().view('acme')).quota.quota_used).toBe(36);
   });
 
-  it('its shared counters removed while no ledger writer runs: what was reserved counts as used', async () => {
+  it('counts everything reserved as used if its shared counters are removed while no ledger writer runs', async () => {
     const { reserved } = ledger.database.prepare('SELECT reserved FROM meters').get() as { reserved: number };
     reserver.end();
     folder.loseCounters();
     expect((await ledger.view('acme')).quota.quota_used).toBe(reserved);
-    // A worker that still has the earlier ones may spend what was reserved for them, which is counted already.
+    // A worker that still has the old counters may spend what was reserved in them: it is already counted.
     expect(meter.charge(account)).toBe(9_964);
     reserver = folder.reserver();
     reserver.open();
@@ -222,7 +222,7 @@ describe('a ledger whose files are harmed while it serves', () => {
 });
 
 describe('a ledger that is replaced by another one', () => {
-  /** Another ledger, whose account 1 has used nothing. */
+  /** Creates another ledger, whose account 1 has used nothing. */
   async function putOther(): Promise<string> {
     const other = new LedgerFolder();
     try {
@@ -237,7 +237,7 @@ describe('a ledger that is replaced by another one', () => {
     }
   }
 
-  it('serves neither ledger, keeps the counters, and writes nothing into the other', async () => {
+  it('serves neither ledger, keeps the counters, and writes nothing into the other one', async () => {
     const its = await putOther();
     for (let i = 0; i < 3; i += 1) {
       look();
@@ -255,7 +255,7 @@ describe('a ledger that is replaced by another one', () => {
       await expect(openLedger({ file: folder.file, keyFile: folder.keyFile, create })).rejects.toThrow(unavailable);
   });
 
-  it('is not mixed with the log that the earlier one left behind', async () => {
+  it('is not mixed with the write-ahead log of the earlier one', async () => {
     for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
     look();
     const logs = ['-wal', '-shm'].map((end) => `${folder.file}${end}`);
@@ -269,7 +269,7 @@ describe('a ledger that is replaced by another one', () => {
     expect(readdirSync(dirname(folder.file)).filter((name) => name.includes('.replaced-'))).toHaveLength(1);
   });
 
-  it('is accepted where it is a copy of the same one, with the usage since', async () => {
+  it('is accepted if it is a copy of the same ledger, with the usage since', async () => {
     for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
     look();
     copyFileSync(backup(), `${folder.file}.new`);
@@ -281,7 +281,7 @@ describe('a ledger that is replaced by another one', () => {
     expect(await folder.ledger().list()).toHaveLength(1);
   });
 
-  it('is not restored over by a backup that forgets the counters', async () => {
+  it('is not overwritten by a backup that forgets the counters', async () => {
     await putOther();
     await folder.close();
     rmSync(backup());
@@ -292,7 +292,7 @@ describe('a ledger that is replaced by another one', () => {
   });
 });
 
-it('a log that a lost ledger left behind is not played into the restored one', async () => {
+it('the write-ahead log of a lost ledger is not applied to the restored one', async () => {
   await ledger.createAccount('later');
   for (let i = 0; i < 40; i += 1) await ledger.createAccount(`later-${i}`);
   copyFileSync(`${folder.file}-wal`, join(folder.dir, 'wal'));
@@ -306,7 +306,7 @@ it('a log that a lost ledger left behind is not played into the restored one', a
 });
 
 describe("the ledger writer's process", () => {
-  it('the memory it shares with commands removed: it and they share again, and nothing is lost on either side', async () => {
+  it('shares memory with the commands again if that memory was removed, and neither side loses anything', async () => {
     await folder.close();
     const ledgerWriter: LedgerWriter = await startLedgerWriter({ file: folder.file });
     try {

@@ -1,4 +1,4 @@
-/** Metering in one process: exactness, cycles, failures of the file, recovery. */
+/** Metering in one process: exact counts, cycles, failures of the file, recovery. */
 import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { WRITER_STATE } from '../../src/ledger/counters/counters.ts';
@@ -35,7 +35,7 @@ beforeEach(() => {
 afterEach(() => folder.remove());
 
 describe('a charge', () => {
-  it('charges one for each, tells what is left, and refuses beyond the limit', async () => {
+  it('counts one lookup, returns what is left, and is refused beyond the limit', async () => {
     const meter = await start(3);
     expect(await charge(meter)).toEqual(2);
     expect(await charge(meter)).toEqual(1);
@@ -51,7 +51,7 @@ describe('a charge', () => {
     });
   });
 
-  it('lets exactly the last units through when more are in flight over two meters', async () => {
+  it('lets exactly the last lookups through if more are in flight over two meters', async () => {
     const one = await start(100);
     const two = await folder.meter(reserver);
     const account = accountOf(one, key);
@@ -62,7 +62,7 @@ describe('a charge', () => {
     expect(left.sort((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i));
   });
 
-  it('resets once at the boundary, and a clock set back never opens the old cycle again', async () => {
+  it('resets once at the boundary; a clock that is set back never reopens the previous cycle', async () => {
     const meter = await start(2);
     await charge(meter);
     folder.nowMs += 30 * DAY_MS - 1000;
@@ -77,7 +77,7 @@ describe('a charge', () => {
     expect(await charge(meter)).toBe('quota_exhausted');
   });
 
-  it('refuses a clock far ahead with a reason, and goes on when it is set right', async () => {
+  it('is refused with a reason if the clock is far ahead, and works again when it is corrected', async () => {
     const meter = await start(2);
     await charge(meter);
     folder.nowMs += 500 * DAY_MS;
@@ -142,7 +142,7 @@ describe('accounts seen by a worker', () => {
     expect(await charge(early)).toBe(0);
   });
 
-  it('stay refused once they have expired, when the clock is set back or the server starts anew', async () => {
+  it('stay refused after their keys expired, even if the clock is set back or the server restarts', async () => {
     const meter = await start(9);
     const { key: second } = await ledger.rotateKey('acme', 3600);
     reserver.publishChanges();
@@ -151,7 +151,7 @@ describe('accounts seen by a worker', () => {
     expect([key, second, third].map((one) => meter.authenticate(one).kind)).not.toContain('unknown');
     folder.nowMs += 3_600_000;
     reserver.tick();
-    // Seen, and not yet written down.
+    // The meter has seen this moment but not yet saved it.
     folder.nowMs += 50_000;
     reserver.tick();
     folder.nowMs += 10_000;
@@ -170,7 +170,7 @@ describe('accounts seen by a worker', () => {
     expect((await ledger.showKey('acme')).key).toBe(third);
     const [, , last] = (await ledger.view('acme')).keys;
     expect(last!.expiresAt).toBeNull();
-    // The clock is two hours behind the latest moment seen: an overlap that reaches beyond it goes on, a shorter one is over.
+    // The clock is two hours behind the latest moment seen. An overlap that reaches beyond that moment continues, a shorter one is over.
     const { key: fourth } = await ledger.rotateKey('acme', 3 * 3600);
     reserver.publishChanges();
     expectKeys(meter);
@@ -183,19 +183,19 @@ describe('accounts seen by a worker', () => {
     ]);
   });
 
-  it('are not asked for with a key whose checksum is wrong', async () => {
+  it('are not looked up with a key whose checksum is wrong', async () => {
     const meter = await start(1);
     await meter.flush();
     rmSync(folder.file);
     for (const end of ['-wal', '-shm']) rmSync(`${folder.file}${end}`, { force: true });
     expect(meter.authenticate(`${key.slice(0, -1)}${key.endsWith('a') ? 'b' : 'a'}`).kind).toBe('unknown');
-    // The same ledger does answer "cannot be asked" for a key that could exist.
+    // For a key that could exist, the same ledger does report that it is unavailable.
     expect(() => meter.authenticate(key)).toThrow(expect.objectContaining({ code: 'ledger_unavailable' }));
   });
 });
 
 describe('usage by day', () => {
-  it('counts every charge on its day, keeps 400 days and no more', async () => {
+  it('counts every charge on its day, and keeps exactly 400 days', async () => {
     const meter = await start(1000);
     for (let day = 0; day < 410; day += 1) {
       for (let i = 0; i <= day % 3; i += 1) await charge(meter);
@@ -219,7 +219,7 @@ describe('usage by day', () => {
     );
   });
 
-  it('never goes back, whatever the clock and the counters do', async () => {
+  it('never decreases, whatever the clock and the counters do', async () => {
     const meter = await start(9);
     await charge(meter);
     await charge(meter);
@@ -233,14 +233,14 @@ describe('usage by day', () => {
 });
 
 describe('a ledger that cannot be written', () => {
-  it('locked: goes on inside what is reserved, then refuses, says why from the first failed commit on, and recovers by itself', async () => {
+  it('if locked: spends what is reserved, then refuses, gives the reason from the first failed commit on, and recovers', async () => {
     const meter = await start(1000);
     expect(await charge(meter)).toBe(999);
     const other = openDatabase(folder.file);
     other.exec('BEGIN IMMEDIATE');
     const outcomes: Outcome[] = [];
     for (let i = 0; i < 20; i += 1) outcomes.push(await charge(meter));
-    // One per cent of the limit is reserved ahead, and less than half of it was used when the lock came.
+    // One percent of the limit is reserved ahead, and less than half of it was used when the lock came.
     expect(outcomes.filter((outcome) => typeof outcome === 'number')).toEqual([
       998, 997, 996, 995, 994, 993, 992, 991, 990,
     ]);
@@ -256,7 +256,7 @@ describe('a ledger that cannot be written', () => {
     expect((await ledger.view('acme')).quota.quota_used).toBe(11);
   });
 
-  it('damaged: says so and charges nothing, until an intact file is there', async () => {
+  it('if damaged: reports it and charges nothing until there is an intact file', async () => {
     const meter = await start(1000);
     await charge(meter);
     ledger.close();
@@ -274,7 +274,7 @@ describe('a ledger that cannot be written', () => {
     expect(await charge(meter)).toBe(998);
   });
 
-  it('a ledger writer that does not answer: the request waits so long, the next ones do not, until it answers again', async () => {
+  it('if the ledger writer does not answer: the first request waits until the timeout, the next ones do not wait, until it answers again', async () => {
     await start(5);
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -300,7 +300,7 @@ describe('a ledger that cannot be written', () => {
 });
 
 describe('the write-ahead log', () => {
-  it('stays small under sustained load, and its size is shown', async () => {
+  it('stays small under sustained load, and its size is reported', async () => {
     const meter = await start(1_000_000);
     for (let i = 0; i < 4_000; i += 1) {
       await charge(meter);

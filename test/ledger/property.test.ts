@@ -1,4 +1,4 @@
-/** The ledger against a model that fits on a page: random sequences of everything that can happen to an account. */
+/** Compares the ledger with a small model: random sequences of everything that can happen to an account. */
 import { copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -17,13 +17,13 @@ import {
 } from './support.ts';
 
 const CYCLE_MS = 30 * DAY_MS;
-/** Enough for each kind of event to come many times; `make test-ledger` takes thirty times as many. */
+/** Enough for each kind of event to occur many times. `make test-ledger` runs thirty times as many. */
 const STEPS = Number(process.env['LEDGER_STEPS'] ?? 2_000);
 
-/** The latest moment seen is written down at least so often. */
+/** The latest moment seen is saved at least this often. */
 const SAVED_WITHIN_MS = 60_000;
 
-/** What an account should be, in the plainest words. */
+/** The expected state of an account. */
 interface Model {
   name: string;
   state: 'created' | 'active' | 'suspended' | 'closed';
@@ -32,7 +32,7 @@ interface Model {
   next: { limit: number; fromCycle: number } | undefined;
   cycle: number;
   used: number;
-  /** The counters were lost, and nobody has looked since at what that has added. */
+  /** The counters were lost, and what that added has not been read from the ledger yet. */
   hasLost: boolean;
   served: number;
   keys: { key: string; untilMs: number }[];
@@ -40,7 +40,7 @@ interface Model {
 
 class World {
   readonly folder = new LedgerFolder();
-  /** The seed is printed with the test's name. */
+  /** The test's title contains the seed. */
   readonly random: (below: number) => number;
   readonly models: Model[] = [];
   readonly seen = new Map<string, number>();
@@ -49,7 +49,7 @@ class World {
   links: TestLink[] = [];
   meters: Meter[] = [];
   reference = 0;
-  /** The latest moment that the ledger has seen; the clock of the test goes back and forth around it. */
+  /** The latest moment that the ledger has seen. The clock of the test moves back and forth around it. */
   highMs: number;
 
   constructor(seed: number) {
@@ -71,7 +71,7 @@ class World {
     this.seen.set(what, (this.seen.get(what) ?? 0) + 1);
   }
 
-  /** What counts now: the clock's cycle, never an earlier one than was charged in. */
+  /** The cycle in effect: that of the clock, but never earlier than the last one with a charge. */
   current(model: Model): { cycle: number; used: number } {
     const cycle = model.limit === 0 ? 0 : Math.max(0, Math.floor((this.folder.nowMs - model.anchorMs) / CYCLE_MS));
     return cycle > model.cycle ? { cycle, used: 0 } : { cycle: model.cycle, used: model.used };
@@ -128,18 +128,18 @@ class World {
       const until = (await this.ledger.view(model.name)).keys.at(-2)!.expiresAt! * 1000;
       const expected = (Math.floor(this.folder.nowMs / 1000) + overlapSeconds) * 1000;
       if (until !== expected) throw new Error(`until ${until}, expected ${expected}`);
-      // Keys that a rotation ended before keep their own end.
+      // Keys that an earlier rotation ended keep their end.
       for (const old of model.keys) old.untilMs = Math.min(old.untilMs, until);
       model.keys.push({ key, untilMs: Number.POSITIVE_INFINITY });
     });
     model.keys = model.keys.slice(-3);
   }
 
-  /** Several charges over both meters, some in the same turn; the model says what each must answer. */
+  /** Makes several charges over both meters, some in the same turn, and compares each outcome with the model. */
   async charge(model: Model): Promise<void> {
     const count = 1 + this.random(12);
     const known = model.keys[this.random(model.keys.length)]!;
-    // A minute of what was seen may be lost with the counters.
+    // Up to a minute of the latest moment may be lost with the counters.
     if (this.highMs >= known.untilMs && this.highMs < known.untilMs + SAVED_WITHIN_MS) return this.count('in doubt');
     const opens = model.state !== 'closed' && this.highMs < known.untilMs;
     const waiting: Promise<Outcome>[] = [];
@@ -162,7 +162,7 @@ class World {
         expected.push(limit - used - 1);
       }
     }
-    // Over two meters, and where some wait, the order is not the one in which they were asked.
+    // The order may differ from that of the calls: there are two meters, and some charges wait.
     const order = (outcomes: readonly Outcome[]): Outcome[] => {
       const rank = (outcome: Outcome): number => (typeof outcome === 'number' ? outcome : -1);
       return [...outcomes].sort((a, b) => rank(b) - rank(a));
@@ -179,8 +179,8 @@ class World {
   }
 
   /**
-   * All processes die, at once or one after the other, or the power is lost. What was answered is charged; beyond it, nothing where the
-   * counters live, and at most what was reserved where they are lost.
+   * All processes die, at once or one after the other, or the power is lost. Every answered lookup stays charged. If the counters survive, nothing
+   * else is charged; if they are lost, at most what was reserved.
    */
   async crash(model: Model): Promise<void> {
     const backup = join(this.folder.dir, 'old-counters');
@@ -204,8 +204,8 @@ class World {
   }
 
   /**
-   * Compares a model with the ledger, and takes over what only the ledger can know: what a loss of the counters has added, and that a cycle
-   * began because the clock was in it, up to `latest`.
+   * Compares a model with the ledger. Takes over what only the ledger can know: what the loss of the counters added, and that a cycle, up to
+   * `latest`, began because the clock was in it.
    */
   async settle(model: Model, latest: number): Promise<void> {
     const { quota, cycle } = await this.ledger.view(model.name);
@@ -220,7 +220,7 @@ class World {
       expect(used).toBeGreaterThanOrEqual(known.used);
       const block = Math.max(1, Math.floor(this.limitOf(model, cycle) / 100));
       expect(used - known.used).toBeLessThanOrEqual(model.hasLost ? block : 0);
-      // Where nothing was used yet, the ledger may still be in the cycle before.
+      // If nothing was used yet, the ledger may still be in the previous cycle.
       if (used === known.used && cycle > model.cycle) return;
       if (used > known.used) this.count('surplus');
     }
@@ -299,7 +299,7 @@ describe('the ledger behaves like its model', () => {
         }
       }
       for (const model of world.models) await world.check(model);
-      // The whole life of each account: never below what was served.
+      // Over the whole life of each account: never below what was served.
       world.folder.nowMs += 2_000;
       world.reserver.tick();
       for (const model of world.models) {

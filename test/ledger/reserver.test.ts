@@ -1,4 +1,4 @@
-/** What the ledger writer reserves, publishes, repairs and corrects; and what a changed bit of the shared counters does meanwhile. */
+/** What the ledger writer reserves, publishes, repairs and corrects, and the effect of a flipped bit in the shared counters. */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { readAudit } from '../../src/ledger/audit.ts';
@@ -41,7 +41,7 @@ describe('a block', () => {
     [0, 1_000, 10],
     [0, 199, 1],
     [0, 1, 1],
-  ])('at %i a second of a limit of %i has %i lookups', (rate, limit, expected) => {
+  ])('has, at %i lookups a second with a limit of %i, a size of %i', (rate, limit, expected) => {
     expect(blockSize(rate, limit)).toBe(expected);
   });
 
@@ -60,7 +60,7 @@ describe('a block', () => {
     expect(rate.perSecond).toBeLessThan(150);
   });
 
-  it('is reserved before it is spent, raised when half is gone, and shrinks to what is left', async () => {
+  it('is reserved before it is spent, is topped up when half is used, and shrinks to what is left', async () => {
     await start(1_000);
     for (let i = 1; i <= 1_000; i += 1) {
       expect(await charge()).toBe(1_000 - i);
@@ -71,7 +71,7 @@ describe('a block', () => {
     expect(await charge()).toBe('quota_exhausted');
   });
 
-  it('is kept by an idle account, so that its next request waits for nothing', async () => {
+  it('is kept for an idle account, so that its next request does not wait', async () => {
     await start(10_000);
     await charge();
     folder.nowMs += 20 * DAY_MS;
@@ -96,7 +96,7 @@ describe('a block', () => {
 });
 
 describe('an orderly stop', () => {
-  it('leaves exactly what was used, and nothing reserved', async () => {
+  it('leaves exactly what was used, with nothing reserved', async () => {
     await start(10_000);
     for (let i = 0; i < 7; i += 1) await charge();
     reserver.close();
@@ -106,7 +106,7 @@ describe('an orderly stop', () => {
 });
 
 describe('a damaged slot', () => {
-  /** Changes the first account's slot in the file, as nobody should. */
+  /** Flips bits in the first account's slot of the file. */
   function damage(byte: number, mask = 0x80): void {
     const fd = openSync(folder.countersFile, 'r+');
     const at = 4096 + 64 + byte;
@@ -118,7 +118,7 @@ describe('a damaged slot', () => {
   }
 
   it.each([0, 1, 2, 3, 12, 20, 30, 38, 40, 45, 50, 52, 57, 62])(
-    'at byte %i is set right by itself, for that account alone, and its surplus is at most a block',
+    'at byte %i is repaired automatically, for that account alone, and costs at most a block',
     async (byte) => {
       await start(10_000);
       await ledger.createAccount('other');
@@ -167,8 +167,8 @@ describe('a damaged slot', () => {
   });
 });
 
-describe('any bit of the shared file, changed while it serves', () => {
-  it('gives nobody more than a limit and a block, harms no other account, and the next start is right', async () => {
+describe('a flipped bit anywhere in the shared file while in use', () => {
+  it('gives no account more than a limit and a block, affects no other account, and the next start repairs it', async () => {
     await start(400);
     await ledger.createAccount('other');
     const other = (await ledger.subscribe('other', 'custom', 'INV-2', 1_000_000)).issued!.key;
@@ -178,7 +178,7 @@ describe('any bit of the shared file, changed while it serves', () => {
     const word = Buffer.alloc(1);
     let served = 0;
     for (let round = 0; round < 400; round += 1) {
-      // Mostly where something stands: the header's fields, and the first account's slot.
+      // Mostly in used parts: the header's fields and the first account's slot.
       const spots = [random.below(160), 4096 + 64 + random.below(64), random.below(COUNTERS_SIZE_BYTES)];
       const at = spots[random.below(3)]!;
       readSync(fd, word, 0, 1, at);
@@ -205,7 +205,7 @@ describe('any bit of the shared file, changed while it serves', () => {
 });
 
 describe('a correction', () => {
-  it('gives lookups back while the server runs, audited, and lets the account go on', async () => {
+  it('gives lookups back while the server runs, is audited, and lets the account continue', async () => {
     await start(5);
     for (let i = 0; i < 5; i += 1) await charge();
     expect(await charge()).toBe('quota_exhausted');
@@ -219,7 +219,7 @@ describe('a correction', () => {
     expect([done!.before, done!.after].map((text) => JSON.parse(text!).used)).toEqual([5, 3]);
   });
 
-  it('moves a meter to another cycle, also back', async () => {
+  it('moves a meter to another cycle, also to an earlier one', async () => {
     await start(100);
     folder.nowMs += 31 * DAY_MS;
     await charge();
@@ -230,7 +230,7 @@ describe('a correction', () => {
     expect(row()).toMatchObject({ cycle: 0 });
   });
 
-  it('leaves the usage by day as it was charged, also right after midnight', async () => {
+  it('does not change the usage by day, even right after midnight', async () => {
     await start(100);
     for (let i = 0; i < 3; i += 1) await charge();
     folder.nowMs += 1_000;
@@ -262,7 +262,7 @@ describe('a correction', () => {
   it.each([
     ['lookups given back', { credit: 20 }, { cycle: 0, used: 10, total: 30 }],
     ['another number', { used: 5 }, { cycle: 0, used: 5, total: 30 }],
-  ])('is kept where the ledger writer is killed behind its commit: %s', async (_name, wanted, expected) => {
+  ])('is kept if the ledger writer is killed after its commit: %s', async (_name, wanted, expected) => {
     await start(1_000);
     for (let i = 0; i < 30; i += 1) await charge();
     await ledger.correct('acme', wanted, 'why');
@@ -277,7 +277,7 @@ describe('a correction', () => {
     expect(row()).toMatchObject(expected);
   });
 
-  it('is made once where the ledger writer is killed before its commit, and nothing is charged for it', async () => {
+  it('is made once if the ledger writer is killed before its commit, and charges nothing', async () => {
     await start(1_000);
     for (let i = 0; i < 30; i += 1) await charge();
     await ledger.correct('acme', { credit: 20 }, 'why');
@@ -294,7 +294,7 @@ describe('a correction', () => {
     expect(row()).toMatchObject({ used: 10, total: 30 });
   });
 
-  it('is refused by the ledger itself without one', async () => {
+  it('is refused by the ledger itself without a correction', async () => {
     await start(100);
     await charge();
     folder.nowMs += 1_000;

@@ -1,4 +1,4 @@
-/** A ledger in a temporary directory, with the ledger writer's work done in this process. */
+/** A ledger in a temporary directory. The work of the ledger writer is done in this process. */
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ export interface Metered {
   readonly meter: Meter;
 }
 
-/** A ledger whose tables can be looked into. */
+/** A ledger whose tables tests can read. */
 export class TestLedger extends Ledger {
   declare readonly store: SqliteStore;
 
@@ -66,7 +66,7 @@ export class LedgerFolder {
     return reserver;
   }
 
-  /** A meter whose questions are answered by this reserver, later in the same process. */
+  /** Creates a meter whose requests this reserver answers asynchronously, in the same process. */
   async meter(reserver: TestReserver, options: { timeoutMs?: number; link?: TestLink } = {}): Promise<Meter> {
     const link = options.link ?? new TestLink(reserver);
     const meter = new Meter({
@@ -82,7 +82,7 @@ export class LedgerFolder {
     return meter;
   }
 
-  /** An account `acme` with so many lookups, and a meter that charges it. */
+  /** Creates an account `acme` with this many lookups, and a meter that charges it. */
   async metered(limit: number): Promise<Metered & { readonly reserver: TestReserver }> {
     const ledger = this.ledger();
     await ledger.createAccount('acme');
@@ -93,24 +93,24 @@ export class LedgerFolder {
     return { ledger, key, reserver, meter: await this.meter(reserver) };
   }
 
-  /** Where the shared counters lie; the first path, in memory. */
+  /** The preferred path of the shared counters, in memory. */
   get countersFile(): string {
     return countersPaths(this.file, readIdentity(this.file)?.ledgerId ?? '')[0]!;
   }
 
-  /** The shared counters are gone, as after a loss of power. */
+  /** Removes the shared counters, as a loss of power does. */
   loseCounters(): void {
     rmSync(this.countersFile, { force: true });
   }
 
-  /** Closes everything that was opened here, as processes do that die. */
+  /** Closes everything opened here, as if the processes had died. */
   async close(): Promise<void> {
     this.#noteCounters();
     for (const close of this.#closers.reverse()) await close();
     this.#closers = [];
   }
 
-  /** They are named after the ledger's folder, which a test may remove. */
+  /** Notes the paths of the counters for `remove`. They are derived from the ledger's folder, which a test may remove. */
   #noteCounters(): void {
     const identity = readIdentity(this.file);
     if (identity === undefined) return;
@@ -123,18 +123,18 @@ export class LedgerFolder {
     rmSync(this.dir, { recursive: true, force: true });
   }
 
-  /** Files beside the ledger. */
+  /** Names of the files in the ledger's folder. */
   names(): string[] {
     return readdirSync(join(this.dir, 'ledger'));
   }
 }
 
-/** A reserver that can also end as a process dies: without giving back what it reserved. */
+/** A reserver that can also end as in a killed process: without giving back what it reserved. */
 export class TestReserver extends Reserver {
   readonly links = new Set<TestLink>();
   #isClosed = false;
 
-  /** The workers' connections end; they connect again. */
+  /** Ends the connections of the workers, which connect again. */
   reconnectAll(): void {
     for (const link of this.links) link.reconnect();
   }
@@ -150,7 +150,7 @@ export class TestReserver extends Reserver {
   }
 }
 
-/** The ledger writer's end, in this process; cut, it is a ledger writer that does not answer. */
+/** A connection to the reserver in this process. If `isCut`, requests get no answer. */
 export class TestLink {
   isCut = false;
   #isClosed = false;
@@ -187,10 +187,10 @@ export class TestLink {
   };
 }
 
-/** What came of one lookup: what is left, or why it was refused. */
+/** The outcome of one lookup: the number left, or the reason for a refusal. */
 export type Outcome = Exclude<ChargeOutcome, 'wait'>;
 
-/** Charges once, as a request does: it waits where more must be reserved first. */
+/** Charges once as a request does: waits if more lookups must be reserved first. */
 export function chargeOnce(meter: Meter, account: Account): Promise<Outcome> {
   const sinceMs = performance.now();
   return new Promise((resolve) => {
@@ -203,7 +203,7 @@ export function chargeOnce(meter: Meter, account: Account): Promise<Outcome> {
   });
 }
 
-/** The account that a key opens. */
+/** Returns the account of an API key. */
 export function accountOf(meter: Meter, key: string): Account {
   const found = meter.authenticate(key);
   if (found.kind === 'unknown') throw new Error('the key is unknown');

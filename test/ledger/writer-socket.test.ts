@@ -1,4 +1,4 @@
-/** A worker's end of the connection to the ledger writer, where what it needs is gone. */
+/** The worker's end of the connection to the ledger writer, if its folder or the counters are missing. */
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { identityFile } from '../../src/ledger/store/identity.ts';
 import { connectToWriter, listenForWorkers } from '../../src/ledger/writer/writer-socket.ts';
 import { accountOf, chargeOnce, LedgerFolder } from './support.ts';
 
-/** A ledger's path in a folder whose name is so long that its socket is reached through the open folder. */
+/** Returns a ledger path that is too long for a socket address, so that the socket is opened through the open folder. */
 function longPath(): { readonly dir: string; readonly file: string } {
   const root = mkdtempSync(join(tmpdir(), 'pagegate-link-'));
   onTestFinished(() => rmSync(root, { recursive: true, force: true }));
@@ -17,19 +17,19 @@ function longPath(): { readonly dir: string; readonly file: string } {
   return { dir, file: join(dir, 'ledger.sqlite') };
 }
 
-it('closed while it is being opened, it stays closed: nobody is told of what is gone by then', async () => {
+it('if closed while connecting, it stays closed and reports nothing more', async () => {
   const { file } = longPath();
   await listenForWorkers(file, () => {});
-  const told: string[] = [];
+  const events: string[] = [];
   const links = Array.from({ length: 20 }, () =>
-    connectToWriter(file, { onConnect: () => told.push('connect'), onAnswer: () => told.push('answer') }),
+    connectToWriter(file, { onConnect: () => events.push('connect'), onAnswer: () => events.push('answer') }),
   );
   for (const link of links) link.close();
   await sleep(200);
-  expect(told).toEqual([]);
+  expect(events).toEqual([]);
 });
 
-it('goes on trying where the folder of the ledger is gone', async () => {
+it('keeps trying if the folder of the ledger is missing', async () => {
   const { dir, file } = longPath();
   let connected = 0;
   renameSync(dir, `${dir.slice(0, -1)}y`);

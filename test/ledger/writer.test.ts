@@ -1,4 +1,4 @@
-/** The ledger writer as a process of its own, with meters in this one. */
+/** The ledger writer in its own process, with meters in this one. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -37,7 +37,7 @@ async function start(onHealth?: (health: WriterHealth) => void): Promise<LedgerW
   return ledgerWriter;
 }
 
-/** How long a charge waits for a ledger writer that is started again on a busy machine. */
+/** How long a charge waits for a ledger writer that is being restarted on a busy machine. */
 const ANSWER_TIMEOUT_MS = 60_000;
 
 async function open(file = folder.file): Promise<Meter> {
@@ -50,7 +50,7 @@ const inFile = (column: 'used' | 'reserved'): unknown =>
   folder.ledger().database.prepare(`SELECT ${column} FROM meters`).pluck().get();
 
 describe('the ledger writer', () => {
-  it('of a node that cannot write its copy says why: that is no defect', async () => {
+  it('says why if a node cannot write its copy, which is not a defect', async () => {
     const { database } = folder.ledger();
     database.exec('BEGIN IMMEDIATE');
     const fleet = {
@@ -75,7 +75,7 @@ describe('the ledger writer', () => {
     }
   });
 
-  it('commits what was used within moments, and at its end exactly, with nothing reserved beyond it', async () => {
+  it('commits usage within moments, and exactly at its end, with nothing else reserved', async () => {
     const key = await subscribe('acme', 1000);
     const ledgerWriter = await start();
     const meter = await open();
@@ -88,7 +88,7 @@ describe('the ledger writer', () => {
     expect([inFile('used'), inFile('reserved'), existsSync(folder.countersFile)]).toEqual([22, 22, false]);
   });
 
-  it('is started again when it is killed, and the charges that waited are answered', async () => {
+  it('is restarted if it is killed, and the waiting charges are answered', async () => {
     const key = await subscribe('acme', 1000);
     const seen: boolean[] = [];
     const ledgerWriter = await start(({ ready }) => seen.push(ready));
@@ -101,14 +101,14 @@ describe('the ledger writer', () => {
     const left = (await Promise.all(waiting)).sort((a, b) => Number(b) - Number(a));
     expect(left).toEqual(Array.from({ length: 20 }, (_, i) => 989 - i));
     expect(ledgerWriter.pid).not.toBe(pid);
-    // The word of the disk reaches the meter in the shared counters, the ledger writer's own report comes later.
+    // The state of the disk reaches the meter through the shared counters. The ledger writer's own report comes later.
     await expect.poll(() => ledgerWriter.health).toEqual({ ready: true });
     expect(seen).toEqual([true, false, true]);
     await ledgerWriter.close();
     expect(inFile('used')).toBe(30);
   });
 
-  it('is killed and started again when it hangs; meanwhile what is reserved is spent, and no charge is lost', async () => {
+  it('is killed and restarted if it hangs; meanwhile reserved lookups are spent, and no charge is lost', async () => {
     const key = await subscribe('acme', 1000);
     const reasons: string[] = [];
     const kills: [number, string][] = [];
@@ -130,13 +130,13 @@ describe('the ledger writer', () => {
     expect(kills).toEqual([[pid, expect.stringContaining('sent no heartbeat for 4 s')]]);
     expect(reasons).toEqual(['ready', expect.stringMatching(/sent no heartbeat .* started again/), 'ready']);
     await expect.poll(() => inFile('used')).toBe(2);
-    // The next one is given more time: what is slow must not become slower by restarts.
+    // The next one gets a longer timeout: restarts must not make a slow writer slower.
     process.kill(ledgerWriter.pid!, 'SIGSTOP');
     await expect.poll(() => kills.length).toBe(2);
     expect(kills[1]![1]).toContain('sent no heartbeat for 7 s');
   });
 
-  it('is tried again where it cannot be started, until it can', async () => {
+  it('is retried until it can be started', async () => {
     const key = await subscribe('acme', 1000);
     const reasons: string[] = [];
     const ledgerWriter = await start((health) => reasons.push(health.ready ? 'ready' : health.reason));
@@ -156,18 +156,18 @@ describe('the ledger writer', () => {
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(999);
   });
 
-  it('is left alone while it works, and when its parent was stopped', async () => {
+  it('is left alone while it works, even if its parent was stopped', async () => {
     await subscribe('acme', 1);
     const ledgerWriter = await startLedgerWriter({ file: folder.file, timeoutMs: 3_000 });
     ledgerWriters.push(ledgerWriter);
     const { pid } = ledgerWriter;
-    // Nothing of what the ledger writer says is heard meanwhile.
+    // Meanwhile no report of the ledger writer is read.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6_000);
     await new Promise((resolve) => setTimeout(resolve, 5_000));
     expect(ledgerWriter.pid).toBe(pid);
   });
 
-  it('that hangs is killed at its end, and the next start goes on from what it left', async () => {
+  it('is killed at the end if it hangs, and the next start continues from its state', async () => {
     const key = await subscribe('acme', 10_000);
     const ledgerWriter = await start();
     const meter = await open();
@@ -183,7 +183,7 @@ describe('the ledger writer', () => {
     expect(inFile('used')).toBe(21);
   });
 
-  it('dies with its parent, also when it hangs', async () => {
+  it('dies with its parent, even if it hangs', async () => {
     await subscribe('acme', 1);
     const program = join(folder.dir, 'parent.ts');
     const source = new URL('../../src/ledger/writer.ts', import.meta.url).href;
@@ -204,7 +204,7 @@ describe('the ledger writer', () => {
     await expect.poll(() => isAlive(pid)).toBe(false);
   });
 
-  it('tells running workers of a change before the command ends', async () => {
+  it('notifies running workers of a change before the command ends', async () => {
     const key = await subscribe('acme', 1);
     await start();
     const meter = await open();
@@ -219,7 +219,7 @@ describe('the ledger writer', () => {
     expect(meter.authenticate(key).kind).toBe('unknown');
   });
 
-  it('leaves its place to one that stands by, while workers go on charging in the same counters', async () => {
+  it('is succeeded by one on standby, while workers keep charging in the same counters', async () => {
     const key = await subscribe('acme', 1_000_000);
     const first = await start();
     const meter = await open();
@@ -251,12 +251,12 @@ describe('the ledger writer', () => {
     await meter.close();
     await first.close();
     expect(inFile('used')).toBe(charged);
-    // Nobody had to recover anything.
+    // No recovery was necessary.
     const recovered = folder.ledger().database.prepare("SELECT count(*) FROM audit WHERE action = 'ledger.recover'");
     expect(recovered.pluck().get()).toBe(0);
   });
 
-  it('that stands by ends at once when it is told to', async () => {
+  it('on standby ends at once when told to', async () => {
     await start();
     const successor = await startLedgerWriter({ file: folder.file, standsBy: true });
     const pid = successor.pid!;
@@ -264,7 +264,7 @@ describe('the ledger writer', () => {
     expect(isAlive(pid)).toBe(false);
   });
 
-  it('is the only one for its ledger, and nothing is restored under it', async () => {
+  it('is the only one for its ledger, and no restore is possible while it runs', async () => {
     await subscribe('acme', 1);
     await start();
     await expect(startLedgerWriter({ file: folder.file })).rejects.toMatchObject({ code: 'ledger_in_use' });
@@ -275,7 +275,7 @@ describe('the ledger writer', () => {
     );
   });
 
-  it('starts over a damaged file, says why nothing is charged, and goes on when the file is replaced', async () => {
+  it('starts with a damaged file, says why nothing is charged, and continues when the file is replaced', async () => {
     mkdirSync(dirname(folder.file), { recursive: true });
     writeFileSync(folder.file, 'this is not a database, and long enough to be read as one. '.repeat(80));
     const ledgerWriter = await start();
@@ -287,7 +287,7 @@ describe('the ledger writer', () => {
     expect(await chargeOnce(meter, accountOf(meter, key))).toBe(4);
   });
 
-  it('works where the path is longer than a socket may be', async () => {
+  it('works if the path is longer than a socket address allows', async () => {
     const deep = join(folder.dir, 'a-rather-long-name-of-a-directory'.repeat(3), 'and-another-one'.repeat(4));
     const file = join(deep, 'ledger', 'ledger.sqlite');
     const { openLedger } = await import('../../src/ledger/open.ts');

@@ -1,4 +1,4 @@
-/** Licenses: signed, altered, foreign, and what data they cover. */
+/** Licenses: signed, altered, foreign, and the data that they cover. */
 import { sign } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -34,7 +34,7 @@ const expectCode = (task: () => unknown, code: ErrorCode): void => {
 /** The envelope with one field replaced. */
 const altered = (change: Record<string, unknown>): string => JSON.stringify({ ...JSON.parse(issued), ...change });
 const payload = (): Buffer => Buffer.from(JSON.parse(issued).payload, 'base64');
-/** A payload that the vendor has signed, whatever it says. */
+/** Any payload, signed by the vendor. */
 const signed = (bytes: Uint8Array): string =>
   altered({
     payload: Buffer.from(bytes).toString('base64'),
@@ -54,12 +54,12 @@ describe('a license', () => {
     });
   });
 
-  it.each(['v', '7', 'vendor-2026', `a${'._-'.repeat(21)}`])('may be signed with a key of the name %s', (name) => {
+  it.each(['v', '7', 'vendor-2026', `a${'._-'.repeat(21)}`])('may be signed with a key named %s', (name) => {
     const text = issueLicense(terms, vendor.privateKey, name);
     expect(verifyLicense(text, { [name]: vendor.publicKey })).toMatchObject({ signedBy: name });
   });
 
-  it.each(['', '-v', '.v', 'a b', 'ä', `a${'b'.repeat(64)}`])('is not signed with a key of the name "%s"', (name) => {
+  it.each(['', '-v', '.v', 'a b', 'ä', `a${'b'.repeat(64)}`])('is not signed with a key named "%s"', (name) => {
     expectCode(() => issueLicense(terms, vendor.privateKey, name), 'bad_license');
   });
 
@@ -78,7 +78,7 @@ describe('a license', () => {
     }
   });
 
-  it('is refused when another key signed it, under its own name or the trusted one', () => {
+  it('is refused if another key signed it, under its own name or the trusted one', () => {
     const other = createLicenseKey();
     expectCode(() => verifyLicense(issueLicense(terms, other.privateKey, 'other'), trusted), 'license_untrusted');
     expectCode(() => verifyLicense(issueLicense(terms, other.privateKey, 'vendor'), trusted), 'license_untrusted');
@@ -106,7 +106,7 @@ describe('a license', () => {
     ['a 31 April', { entitlement: { kind: 'refreshes_until', until: '2027-04-31' } }],
     ['a date in another form', { entitlement: { kind: 'refreshes_until', until: '30.06.2026' } }],
     ['no manifest', { entitlement: { kind: 'frozen', manifests: [] } }],
-    ['a manifest that is no hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
+    ['a manifest that is not a hash', { entitlement: { kind: 'frozen', manifests: ['AB'.repeat(32)] } }],
     ['no id', { licenseId: '' }],
     ['an id of 65 characters', { licenseId: 'x'.repeat(65) }],
     ['an id with a space', { licenseId: 'L 1' }],
@@ -127,9 +127,9 @@ describe('a license', () => {
     expect(verifyLicense(license, trusted).entitlement).toEqual(entitlement);
   });
 
-  it('signed with a day of issue that does not exist is refused', () => {
+  it('is refused if its day of issue does not exist', () => {
     const at = (issuedAt: string): string => signedWith({ issued: issuedAt });
-    // The day that counts is the one written, whatever its offset makes of it in UTC.
+    // The written day counts, whatever day it is in UTC.
     expect(verifyLicense(at('2026-01-01T00:30:00+02:00'), trusted).issued).toBe('2026-01-01T00:30:00+02:00');
     expectCode(() => verifyLicense(at('2026-02-30T00:30:00Z'), trusted), 'bad_license');
     expectCode(() => verifyLicense(at('2026-02-20T25:30:00Z'), trusted), 'bad_license');
@@ -142,16 +142,16 @@ describe('a license', () => {
     ['another format', signedWith({ format: 'pagegate-license/2' })],
     ['a further field', signedWith({ seats: 5 })],
     ['no licensee', signedWith({ licensee: '' })],
-    ['bytes that are no UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
-  ])('that the vendor has signed is refused all the same with %s', (_what, text) => {
+    ['bytes that are not UTF-8', signed(Buffer.from(payload().toString().replace('Acme', '\xff'), 'latin1'))],
+  ])('signed by the vendor is also refused with %s', (_what, text) => {
     expectCode(() => verifyLicense(text, trusted), 'bad_license');
   });
 
-  it.each(HOSTILE_JSON)('is refused, and so is what it holds, with $name', ({ spoil, expected }) => {
+  it.each(HOSTILE_JSON)('is refused with $name, in the file and in the signed payload', ({ spoil, expected }) => {
     const refused = expect.objectContaining({ code: 'bad_license', message: expect.stringMatching(expected) });
     expect(() => verifyLicense(spoil(issued), trusted)).toThrow(refused);
     const content = spoil(payload().toString());
-    // A payload of nothing is not even base64.
+    // An empty payload is not even base64.
     if (content.length > 0) expect(() => verifyLicense(signed(content), trusted)).toThrow(refused);
   });
 
@@ -160,7 +160,7 @@ describe('a license', () => {
     expect(verifyLicense(signed(spoil(payload().toString())), trusted)).toEqual(verifyLicense(issued, trusted));
   });
 
-  it('names its key by a name that a configuration can hold', () => {
+  it('names its key by a name that is valid in a configuration', () => {
     for (const name of ['', 'a b', '-a', 'a'.repeat(65)]) {
       expectCode(() => issueLicense(terms, vendor.privateKey, name), 'bad_license');
       expectCode(() => verifyLicense(altered({ key: name }), { [name]: vendor.publicKey }), 'bad_license');
@@ -189,7 +189,7 @@ describe('an entitlement', () => {
   const until: Entitlement = { kind: 'refreshes_until', until: '2026-06-30' };
   const frozen: Entitlement = { kind: 'frozen', manifests: ['00'.repeat(32), SHA] };
 
-  it('up to a day covers drops made up to its end, and none after', () => {
+  it('up to a day covers drops created until its end, and none after', () => {
     check(until, '2020-01-01T00:00:00Z');
     check(until, '2026-06-30T23:59:59Z');
     expectCode(() => check(until, '2026-07-01T00:00:00Z'), 'license_not_entitled');
@@ -197,7 +197,7 @@ describe('an entitlement', () => {
     expectCode(() => check(until, 'nonsense'), 'license_not_entitled');
   });
 
-  it('frozen covers the delivered drops and no other', () => {
+  it('for frozen drops covers those and no others', () => {
     check(frozen, '2099-01-01T00:00:00Z');
     expectCode(() => check(frozen, '2020-01-01T00:00:00Z', 'web', 'cd'.repeat(32)), 'license_not_entitled');
   });
@@ -215,7 +215,7 @@ describe('an installed license', () => {
   });
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
-  it('is put in place whole, and a bad one leaves the old', () => {
+  it('is installed completely, and an invalid one leaves the old one', () => {
     const target = join(dir, 'license', 'license.json');
     expectCode(() => loadLicense(target, trusted), 'license_missing');
     const source = join(dir, 'new.json');

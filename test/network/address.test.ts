@@ -47,14 +47,14 @@ describe('addresses', () => {
     expect(parseAddress(text)).toBeUndefined();
   });
 
-  it('from the bytes of the transport', () => {
+  it('are read from the bytes of the transport', () => {
     expect(hex(addressFromBytes(Uint8Array.of(1, 2, 3, 4).buffer))).toBe(hex(parseAddress('1.2.3.4')));
     const mapped = parseAddress('::ffff:1.2.3.4')!;
     expect(hex(addressFromBytes(mapped.slice().buffer))).toBe(hex(parseAddress('1.2.3.4')));
     const used = parseAddress('2001:db8:1:2:3:4:5:6')!;
     expect(addressFromBytes(Uint8Array.of(1, 2, 3, 4).buffer, used)).toBe(used);
     expect(hex(used)).toBe(hex(parseAddress('1.2.3.4')));
-    // A connection that is gone has no address.
+    // A closed connection has no address.
     expect(hex(addressFromBytes(new ArrayBuffer(0)))).toBe(hex(parseAddress('0.0.0.0')));
   });
 });
@@ -78,13 +78,13 @@ describe('the brackets of a host', () => {
     ['[2001:db8::1]', '2001:db8::1'],
     ['example.com', 'example.com'],
     ['192.0.2.1', '192.0.2.1'],
-  ])('%s is %s without them, and itself again with them', (host, bare) => {
+  ])('of %s enclose %s, and can be added again', (host, bare) => {
     expect(withoutBrackets(host)).toBe(bare);
     expect(withBrackets(bare)).toBe(host);
     expect(withBrackets(host)).toBe(host);
   });
 
-  it.each(['[::1', '::1]', '['])('of %s are no pair and stay', (host) => {
+  it.each(['[::1', '::1]', '['])('of %s are not a pair and stay', (host) => {
     expect(withoutBrackets(host)).toBe(host);
   });
 });
@@ -152,13 +152,13 @@ describe('networks', () => {
 describe('the client behind proxies', () => {
   const proxies = ['10.0.0.0/8', 'fd00::/8'].map((text) => parseNetwork(text)!);
   it.each([
-    ['a peer that is no proxy', '1.1.1.1', '2.2.2.2', '1.1.1.1'],
+    ['a peer that is not a proxy', '1.1.1.1', '2.2.2.2', '1.1.1.1'],
     ['a proxy without the header', '10.0.0.1', '', '10.0.0.1'],
     ['the address that the proxy added', '10.0.0.1', '2.2.2.2', '2.2.2.2'],
-    ['the rightmost that is no proxy', '10.0.0.1', '9.9.9.9, 2.2.2.2, 10.0.0.2', '2.2.2.2'],
+    ['the rightmost that is not a proxy', '10.0.0.1', '9.9.9.9, 2.2.2.2, 10.0.0.2', '2.2.2.2'],
     ['IPv6 and ports', 'fd00::1', '[2001:db8::1]:443 , 10.0.0.3:80', '2001:db8::1'],
     ['something unreadable on the way', '10.0.0.1', '2.2.2.2, unknown', '10.0.0.1'],
-    ['something unreadable behind the client', '10.0.0.1', 'unknown, 2.2.2.2', '2.2.2.2'],
+    ['something unreadable after the client', '10.0.0.1', 'unknown, 2.2.2.2', '2.2.2.2'],
     ['only proxies', '10.0.0.1', '10.0.0.2', '10.0.0.1'],
     ['what only looks like an address', '10.0.0.1', 'x[2001:db8::1]', '10.0.0.1'],
     ['an address with a tail', '10.0.0.1', '[2001:db8::1]x', '10.0.0.1'],
@@ -170,7 +170,7 @@ describe('the client behind proxies', () => {
     expect(hex(clientAddress(parseAddress(peer)!, forwarded, proxies))).toBe(hex(parseAddress(expected)));
   });
 
-  it('no proxies: the header counts for nothing', () => {
+  it('is the peer if there are no proxies: the header is ignored', () => {
     expect(hex(clientAddress(parseAddress('10.0.0.1')!, '2.2.2.2', []))).toBe(hex(parseAddress('10.0.0.1')));
     expect(isInAny(parseAddress('10.0.0.1')!, [])).toBe(false);
   });

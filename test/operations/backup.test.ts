@@ -1,4 +1,4 @@
-/** tools/packaging/backup.sh: a copy of the ledger that can be restored, the newest few kept, nothing lost where it fails. */
+/** tools/packaging/backup.sh: creates a copy of the ledger that can be restored, keeps the newest few, and loses nothing if it fails. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -30,7 +30,7 @@ beforeEach(() => {
   copies = mkdtempSync(join(folder, 'copies-'));
 });
 
-/** Runs the script on a day of January 2030, told by a `date` of the test's own. */
+/** Runs the script on a day of January 2030, given by a fake `date` command. */
 function backUp(day: number, ...args: string[]) {
   const bin = join(folder, `bin-${day}`);
   mkdirSync(bin, { recursive: true });
@@ -43,7 +43,7 @@ function backUp(day: number, ...args: string[]) {
 const present = (): string[] => readdirSync(copies).sort();
 
 describe('backup.sh', () => {
-  test('keeps the newest copies, closed to others, and touches nothing else', () => {
+  test('keeps the newest copies, not readable by others, and changes nothing else', () => {
     writeFileSync(join(copies, 'ledger-notes.sqlite'), 'mine');
     writeFileSync(join(copies, `${named(1)}.4711.tmp`), 'what a killed copy left');
     for (const day of [1, 2, 3, 4]) expect(backUp(day)).toMatchObject({ status: 0, stderr: '' });
@@ -55,18 +55,18 @@ describe('backup.sh', () => {
     ['no words', []],
     ['one word', ['copies']],
     ['four words', ['copies', '2', 'config.json', 'more']],
-  ])('with %s says how it is called, and ends with the code of a wrong command line', (_what, words) => {
+  ])('with %s prints its usage, and ends with the code of a wrong command line', (_what, words) => {
     const { status, stderr } = spawnSync(SCRIPT, words, { encoding: 'utf8', cwd: folder });
     expect({ status, stderr }).toEqual({ status: 2, stderr: `usage: ${SCRIPT} FOLDER KEEP [CONFIG]\n` });
   });
 
-  test('refuses a configuration whose name is empty, and does not take another one', () => {
+  test('refuses an empty name of a configuration instead of using another one', () => {
     const { status, stderr } = spawnSync(SCRIPT, [copies, '2', ''], { encoding: 'utf8' });
     expect([status, present()]).toEqual([2, []]);
     expect(stderr).toContain("option '--config <file>' is empty");
   });
 
-  test('works by a link from elsewhere', () => {
+  test('works through a link in another folder', () => {
     const link = join(folder, 'pagegate-backup');
     symlinkSync(SCRIPT, link);
     const { status, stderr } = spawnSync(link, [copies, '2', config], { encoding: 'utf8' });
@@ -74,11 +74,11 @@ describe('backup.sh', () => {
     expect(present()).toHaveLength(1);
   });
 
-  test('makes a copy that the program restores', () => {
+  test('creates a copy that the program can restore', () => {
     expect(backUp(1).status).toBe(0);
     const restored = join(folder, 'restored.json');
     writeFileSync(restored, JSON.stringify({ state_dir: join(folder, 'restored') }), { mode: 0o640 });
-    // On a new host the key of the ledger comes from a backup of its own.
+    // On a new host the key of the ledger comes from a separate backup.
     mkdirSync(join(folder, 'restored/keys'), { recursive: true, mode: 0o700 });
     const words = ['account', 'restore', join(copies, named(1)), '--accept-unknown-usage', '--config', restored];
     const { status, stderr } = pagegate(words);
@@ -86,7 +86,7 @@ describe('backup.sh', () => {
     expect(pagegate(['account', 'list', '--config', restored]).stdout).toContain('gateway');
   });
 
-  test('removes no old copy where the new one fails', () => {
+  test('removes no old copy if the new one fails', () => {
     for (const day of [1, 2]) expect(backUp(day).status).toBe(0);
     const missing = join(folder, 'missing.json');
     writeFileSync(missing, JSON.stringify({ state_dir: join(folder, 'nowhere') }), { mode: 0o640 });
@@ -97,7 +97,7 @@ describe('backup.sh', () => {
     expect(present()).toEqual([named(1), named(2)]);
   });
 
-  test('never removes the copy it has just made, also after the clock was set back', () => {
+  test('never removes the copy it has just made, even after the clock was set back', () => {
     for (const day of [8, 9]) expect(backUp(day).status).toBe(0);
     expect(backUp(1).status).toBe(0);
     expect(present()).toEqual([named(1), named(9)]);
@@ -111,7 +111,7 @@ describe('backup.sh', () => {
     expect(present()).toEqual([named(1)]);
   });
 
-  test('says what is missing where there is no folder', () => {
+  test('reports a missing folder', () => {
     const { status, stderr } = backUp(1, join(folder, 'none'), '1', config);
     expect(status).toBe(2);
     expect(stderr).toContain('is not a folder');

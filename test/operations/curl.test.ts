@@ -1,4 +1,4 @@
-/** The shell line for scripts, with the machine's curl and a real server. */
+/** The shell script for other scripts, with the machine's curl and a real server. */
 import { execFile, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  // The server lives in this process, so the script must not block it.
+  // The server runs in this process, so the script must not block it.
   const allows = (args: readonly string[], env: Record<string, string> = {}): Promise<boolean> =>
     new Promise((resolve) => {
       const environment = { PATH: process.env['PATH'], PAGEGATE_SERVER: server.url, PAGEGATE_HEADER: header, ...env };
@@ -48,14 +48,14 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     ['a site that is not classified', ['https://unknown.example.org/'], false],
     ['no URL', [], false],
     ['an empty URL', [''], false],
-    ['a URL that no parser takes', ['https://'], false],
+    ['a URL that no parser accepts', ['https://'], false],
   ])('%s', async (_name, args, expected) => {
-    // Two seconds without an answer are no verdict: a busy machine is asked again.
+    // Two seconds without an answer give no verdict. On a busy machine the test tries again.
     if (expected) await expect.poll(() => allows(args)).toBe(true);
     else expect(await allows(args)).toBe(false);
   });
 
-  test('a wrong key, no key file and no server allow nothing', async () => {
+  test('a wrong key, a missing key file and a missing server allow nothing', async () => {
     const good = ['https://shop.example.com/news'];
     const wrong = join(folder, 'wrong.header');
     writeFileSync(wrong, 'X-API-Key: pg_wrong\n');
@@ -69,23 +69,23 @@ describe.runIf(hasCurl)('pagegate-allows.sh', () => {
     await expect.poll(() => allows(good)).toBe(true);
   });
 
-  test('a status other than 200 allows nothing, whatever comes with it', async () => {
+  test('a status other than 200 allows nothing, whatever the body contains', async () => {
     let status = 200;
     const other = createServer((_request, response) => {
       response.writeHead(status, { location: '/' }).end('{"verdict":"allow","note":"\\n200"}');
     }).listen(0, '127.0.0.1');
     await once(other, 'listening');
-    const there = { PAGEGATE_SERVER: `http://127.0.0.1:${(other.address() as AddressInfo).port}` };
+    const env = { PAGEGATE_SERVER: `http://127.0.0.1:${(other.address() as AddressInfo).port}` };
     try {
-      await expect.poll(() => allows(['https://shop.example.com/news'], there)).toBe(true);
+      await expect.poll(() => allows(['https://shop.example.com/news'], env)).toBe(true);
       for (status of [201, 206, 302, 307, 403, 503])
-        expect(await allows(['https://shop.example.com/news'], there), `${status}`).toBe(false);
+        expect(await allows(['https://shop.example.com/news'], env), `${status}`).toBe(false);
     } finally {
       other.close();
     }
   });
 
-  test('no proxy of the environment or of ~/.curlrc is given the key or decides', async () => {
+  test('no proxy of the environment or of ~/.curlrc gets the key or decides', async () => {
     let asked = 0;
     const proxy = createServer((_request, response) => {
       asked += 1;

@@ -1,4 +1,4 @@
-/** `pagegate doctor` as root beside a server of another user: what root may read says nothing about it. */
+/** `pagegate doctor` as root, next to a server of another user: what root may read does not matter. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,10 +28,10 @@ function allExamined(): CheckResult[] {
 const examined = (id: string): CheckResult | undefined => allExamined().find((one) => one.id === id);
 
 describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
-  // One user that most hosts have a name for, and one that none has.
+  // A user with a name on most hosts, and one without.
   it.each([65_534, 54_321])('finds a key that the server of user %i cannot read', (user) => {
     chownSync(at('state'), user, user);
-    expect(examined('configuration')?.found).toBe(`state in ${at('state')}, looked at with the rights of user ${user}`);
+    expect(examined('configuration')?.found).toBe(`state in ${at('state')}, checked with the rights of user ${user}`);
     expect(examined('drop_keys')).toMatchObject({ status: 'problem', advice: expect.stringContaining('EACCES') });
     chownSync(at('vendor.pem'), 0, user);
     chmodSync(at('vendor.pem'), 0o640);
@@ -43,30 +43,30 @@ describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
     chmodSync(at('config.json'), 0o600);
     expect(examined('configuration')).toMatchObject({
       status: 'problem',
-      found: expect.stringMatching(/, looked at with the rights of user 65534$/),
+      found: expect.stringMatching(/, checked with the rights of user 65534$/),
       advice: expect.stringContaining('EACCES'),
     });
   });
 
-  it('finds a state directory that its user may not change', () => {
+  it('finds a state directory that its user cannot change', () => {
     chmodSync(at('state'), 0o550);
     chownSync(at('state'), 65_534, 65_534);
     expect(examined('permissions')).toMatchObject({
       status: 'problem',
-      found: `this user may not use ${at('state')}, which belongs to user 65534 and has mode 0550`,
+      found: `this user cannot use ${at('state')}, which belongs to user 65534 and has mode 0550`,
     });
   });
 
-  it('says to give the user what root made and closed', () => {
+  it('says to change the owner of files that root created', () => {
     mkdirSync(at('state/index/generations/1'), { recursive: true, mode: 0o700 });
     writeFileSync(at('state/index/generations/1/index.pgx'), '');
     symlinkSync('generations/1', at('state/index/current'));
     chownSync(at('state'), 65_534, 65_534);
-    const found = `${at('state')} belongs to user 65534, but to root belong ${at('state/index')}`;
+    const found = `${at('state')} belongs to user 65534, but root owns ${at('state/index')}`;
     expect(allExamined()).toContainEqual(expect.objectContaining({ id: 'permissions', status: 'problem', found }));
   });
 
-  it('says once that the user cannot read the program', () => {
+  it('reports once that the user cannot read the program', () => {
     const root = join(import.meta.dirname, '../..');
     mkdirSync(at('program'), { mode: 0o700 });
     for (const part of ['src', 'data', 'package.json'])
@@ -84,7 +84,7 @@ describe.runIf(process.getuid?.() === 0)('doctor as root', () => {
     expect(JSON.stringify(checks)).not.toContain('ERR_MODULE_NOT_FOUND');
   });
 
-  it('looks as root where the state directory is its own', () => {
+  it('keeps the rights of root if root owns the state directory', () => {
     expect(examined('configuration')?.found).toBe(`state in ${at('state')}`);
     expect(examined('drop_keys')).toMatchObject({ status: 'ok' });
   });

@@ -1,4 +1,4 @@
-/** What doctor says of a fleet's database; that it reads one is held by `make test-fleet`. */
+/** The findings of doctor about a fleet's database. `make test-fleet` tests that it reads one. */
 import { expect, it } from 'vitest';
 import { judgeFleet } from '../../src/doctor/fleet-checks.ts';
 import type { FleetDatabase, LedgerTables } from '../../src/ledger/fleet.ts';
@@ -21,8 +21,8 @@ const TABLES: LedgerTables = {
   node: NODE,
 };
 
-/** What is said, each with how bad it is, of a good fleet with these differences. */
-function said(tables: Partial<LedgerTables>, fleet: Partial<FleetDatabase> = {}): string[] {
+/** Returns the findings, each with its status, about a healthy fleet with these differences. */
+function findingsOf(tables: Partial<LedgerTables>, fleet: Partial<FleetDatabase> = {}): string[] {
   const found = { name: 'postgres://db/x', server: 'PostgreSQL 17', ledger: { ...TABLES, ...tables }, ...fleet };
   return judgeFleet({ replication: undefined, ...found }).map(({ status, found: text }) => `${status} ${text}`);
 }
@@ -30,7 +30,7 @@ const node = (change: Partial<typeof NODE>): Partial<LedgerTables> => ({ node: {
 
 const WHERE = 'postgres://db/x, PostgreSQL 17';
 const GOOD = `ok ${WHERE}: 1 account`;
-const HERE = 'ok this node: heard 3 s ago, start 2';
+const HERE = 'ok this node: last report 3 s ago, start 2';
 const STANDBY = 'ok commits wait for a standby';
 
 it.each<[string, Partial<LedgerTables>, string[]]>([
@@ -41,22 +41,26 @@ it.each<[string, Partial<LedgerTables>, string[]]>([
   [
     'has lost commits and learns',
     { isLearning: true, history: 1 },
-    [GOOD, 'problem the database has lost commits: nothing is granted', HERE, STANDBY],
+    [GOOD, 'problem the database has lost commits and grants nothing', HERE, STANDBY],
   ],
   ['has lost commits', { history: 1 }, [GOOD, 'warning the database has lost commits 1 time', HERE, STANDBY]],
   [
     'does not hear nodes',
     { silent: ['a', 'b'], stranded: 7 },
-    [GOOD, 'warning a, b not heard, with 7 lookups', HERE, STANDBY],
+    [GOOD, 'warning no report from a, b, with 7 lookups', HERE, STANDBY],
   ],
   ['does not know this node', { node: undefined }, [GOOD, 'skipped this node has not joined yet', STANDBY]],
   ['has retired this node', node({ isRetired: true }), [GOOD, 'warning this node was retired', STANDBY]],
   ['knows that this node stopped', node({ isStopped: true }), [GOOD, 'ok this node: stopped, start 2', STANDBY]],
 ])('a database that %s', (_what, tables, expected) => {
-  expect(said(tables)).toEqual(expected);
+  expect(findingsOf(tables)).toEqual(expected);
 });
 
-it('a database without tables, or without a standby, is warned of', () => {
-  expect(said({}, { ledger: undefined })).toEqual([`warning ${WHERE}: no tables`, STANDBY]);
-  expect(said({}, { replication: 'no synchronous standby' })).toEqual([GOOD, HERE, 'warning no synchronous standby']);
+it('a database without tables, or without a standby, is a warning', () => {
+  expect(findingsOf({}, { ledger: undefined })).toEqual([`warning ${WHERE}: no tables`, STANDBY]);
+  expect(findingsOf({}, { replication: 'no synchronous standby' })).toEqual([
+    GOOD,
+    HERE,
+    'warning no synchronous standby',
+  ]);
 });

@@ -1,4 +1,4 @@
-/** Each check of `pagegate doctor` on a fault made for it; the command itself is tried in test/refresh. */
+/** Each check of `pagegate doctor`, with a fault made for it. The command itself is tested in test/refresh. */
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
@@ -73,7 +73,7 @@ function installIndex(metadata: object = {}, entries = [{ domain: 'a.example.com
   return file;
 }
 
-/** Of what `installIndex` makes. */
+/** The report of the index from `installIndex`. */
 const REPORT = {
   format: 'pagegate-generation/1',
   generation: 1,
@@ -89,7 +89,7 @@ const REPORT = {
 
 const inDays = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
 
-test('a check that fails does not end the others, and says what to do', async () => {
+test('a failing check does not end the others, and says what to do', async () => {
   const checks: Check[] = [
     { id: 'one', run: () => Promise.reject(new PagegateError('license_missing')) },
     { id: 'two', run: () => Promise.reject(Object.assign(new Error('denied'), { code: 'EACCES' })) },
@@ -103,18 +103,18 @@ test('a check that fails does not end the others, and says what to do', async ()
   expect(failed('nonsense').status).toBe('problem');
 });
 
-test('the host of the tests is fit', async () => {
+test('the host of the tests is suitable', async () => {
   for (const id of ['platform', 'transport', 'mapping', 'clock']) {
     expect(await check(id, configOf())).toMatchObject({ id, status: 'ok' });
   }
 });
 
-test('more connections than files may be open, more workers than processors: warnings', async () => {
+test('more connections than open files, or more workers than processors, are warnings', async () => {
   const many = configOf({ server: { max_connections: 1_000_000, workers: 64 } });
   const [, files = ''] = /^Max open files +(\d+|unlimited)/m.exec(readFileSync('/proc/self/limits', 'utf8')) ?? [];
   const limitFiles = (soft: number | string): unknown =>
     execFileSync('prlimit', ['--pid', String(process.pid), `--nofile=${soft}:`]);
-  // Machines differ: many let a million be open.
+  // Many machines allow a million open files.
   limitFiles(files === 'unlimited' ? 4_096 : Math.min(Number(files), 4_096));
   try {
     expect(await check('limits', many)).toMatchObject({ status: 'warning', found: expect.stringMatching(/^\d+ open/) });
@@ -125,7 +125,7 @@ test('more connections than files may be open, more workers than processors: war
 });
 
 describe('the license', () => {
-  test('that covers for long is fine, one that ends soon or has ended is a warning', async () => {
+  test('that ends much later is fine; one that ends soon or has ended is a warning', async () => {
     installLicense(inDays(100));
     expect(await check('license', configOf())).toMatchObject({ status: 'ok' });
     installLicense(inDays(10));
@@ -140,7 +140,7 @@ describe('the license', () => {
     });
   });
 
-  test('that does not cover the served index, or is signed by nobody trusted, is a problem', async () => {
+  test('that does not cover the served index, or has no trusted signature, is a problem', async () => {
     installIndex();
     installLicense(inDays(100), 'other');
     expect(await check('license', configOf())).toMatchObject({ status: 'problem', found: 'license_not_entitled' });
@@ -160,20 +160,20 @@ describe('the index', () => {
     expect(await check('versions', configOf())).toMatchObject({ status: 'ok' });
   });
 
-  test('of a generation that is gone is a problem that names another one', async () => {
+  test('of a missing generation is a problem that names another one', async () => {
     const { indexDir } = statePaths(configOf());
     installIndex();
     renameSync(join(indexDir, 'generations/1'), join(indexDir, 'generations/3'));
     expect(await check('index', configOf())).toMatchObject({
       status: 'problem',
-      found: 'the index of generation 1 is gone',
+      found: 'the index of generation 1 is missing',
       advice: expect.stringMatching(/pagegate rollback --to 3$/),
     });
     rmSync(join(indexDir, 'generations'), { recursive: true });
-    expect((await check('index', configOf())).advice).toBe('Bring a drop: pagegate refresh DROP');
+    expect((await check('index', configOf())).advice).toBe('Build it from a drop: pagegate refresh DROP');
   });
 
-  test('without a record is a warning', async () => {
+  test('without records is a warning', async () => {
     installIndex({}, []);
     expect(await check('index', configOf())).toMatchObject({
       status: 'warning',
@@ -182,7 +182,7 @@ describe('the index', () => {
     });
   });
 
-  test('from the future, of another Unicode version: warnings', async () => {
+  test('from the future, or of another Unicode version, is a warning', async () => {
     installIndex({ created: `${inDays(40)}T00:00:00Z`, unicodeVersion: '1.0' });
     expect(await check('index', configOf())).toMatchObject({
       status: 'warning',
@@ -194,7 +194,7 @@ describe('the index', () => {
     });
   });
 
-  test('that others may write, a link that leads elsewhere: problems', async () => {
+  test('that others may write, or a link that leads elsewhere, is a problem', async () => {
     chmodSync(installIndex(), 0o666);
     expect(await check('index', configOf())).toMatchObject({ status: 'problem', found: 'index_unsafe_mode' });
     rmSync(join(root, 'state/index/current'));
@@ -202,7 +202,7 @@ describe('the index', () => {
     expect(await check('index', configOf())).toMatchObject({ status: 'problem', found: 'store_damaged' });
   });
 
-  test('with leftovers beside it is a warning', async () => {
+  test('with leftovers is a warning', async () => {
     installIndex();
     writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(REPORT));
     expect(await check('index_store', configOf())).toMatchObject({ status: 'ok' });
@@ -222,7 +222,7 @@ describe('the index', () => {
   test.each([
     ['without a report', undefined],
     ['with the report of another drop', { ...REPORT, manifestSha256: 'cd'.repeat(32) }],
-  ])('that is served %s is to be built again', async (_what, report) => {
+  ])('that is served %s must be built again', async (_what, report) => {
     installIndex();
     if (report !== undefined)
       writeFileSync(join(root, 'state/index/generations/1/report.json'), JSON.stringify(report));
@@ -252,7 +252,7 @@ describe('the permissions', () => {
     return results.filter(({ status }) => status === 'problem').map(({ found }) => found);
   };
 
-  test('of every folder and file that decides what is served are looked at, and all findings are told', async () => {
+  test('of every folder and file that affects what is served are checked, and all findings are reported', async () => {
     const index = installIndex();
     installLicense(inDays(100));
     writeFileSync(at('plans.json'), '[]');
@@ -272,7 +272,7 @@ describe('the permissions', () => {
     );
   });
 
-  test('of a folder above the state directory count, unless only owners may rename in it', async () => {
+  test('of a folder above the state directory matter, unless only owners may rename files in it', async () => {
     mkdirSync(at(), { recursive: true });
     chmodSync(root, 0o777);
     expect(await problemsOf()).toEqual([`${root} has mode 0777`]);
@@ -280,7 +280,7 @@ describe('the permissions', () => {
     expect(await problemsOf()).toEqual([]);
   });
 
-  test('that a group has are a warning', async () => {
+  test('of a group are a warning', async () => {
     mkdirSync(at('license'), { recursive: true });
     chmodSync(at('license'), 0o775);
     expect(await checkAll('permissions', configOf())).toMatchObject([
@@ -288,11 +288,11 @@ describe('the permissions', () => {
     ]);
   });
 
-  test('keys beside the ledger are a warning that names no setting', async () => {
+  test('keys in the folder of the ledger are a warning that names no setting', async () => {
     mkdirSync(at('ledger'), { recursive: true });
     symlinkSync('ledger', at('keys'));
     const [result] = await checkAll('permissions', configOf());
-    expect(result).toMatchObject({ status: 'warning', found: expect.stringContaining('beside the ledger') });
+    expect(result).toMatchObject({ status: 'warning', found: expect.stringContaining('in the folder of the ledger') });
     expect(result!.advice).not.toContain('key_file');
   });
 
@@ -300,25 +300,25 @@ describe('the permissions', () => {
     const index = installIndex();
     chownSync(index, 65_534, 65_534);
     expect(await problemsOf()).toEqual([`${index} belongs to user 65534`]);
-    // Root looks on behalf of the server's user.
+    // Root checks on behalf of the server's user.
     for (const path of ['', 'index', 'index/generations', 'index/generations/1']) chownSync(at(path), 65_534, 65_534);
     expect(await problemsOf()).toEqual([]);
   });
 
   test.runIf(process.getuid?.() === 0)(
-    "what root left in the state directory of the server's user is one",
+    "files of root in the state directory of the server's user are a problem",
     async () => {
       installIndex();
       chownSync(at(), 65_534, 65_534);
       const [found, ...others] = await problemsOf();
       expect(others).toEqual([]);
-      expect(found).toMatch(/belongs to user 65534, but to root belong .*\/state\/index, .*index\.pgx$/);
+      expect(found).toMatch(/belongs to user 65534, but root owns .*\/state\/index, .*index\.pgx$/);
     },
   );
 });
 
 describe('the listeners', () => {
-  test('without TLS beyond loopback are what serve says of them', async () => {
+  test('without TLS beyond loopback are reported as by serve', async () => {
     expect(await check('listeners', configOf())).toMatchObject({ status: 'ok' });
     expect(await check('listeners', configOf({ server: { host: '0.0.0.0' } }))).toMatchObject({
       status: 'problem',
@@ -333,7 +333,7 @@ describe('the listeners', () => {
   });
 
   test('whose address no interface has are warnings', async () => {
-    // For documents alone (RFC 5737, RFC 3849): no host has them.
+    // Addresses reserved for documentation (RFC 5737, RFC 3849): no host has them.
     const settings = {
       server: { host: '192.0.2.7', plain_http_anywhere: true },
       admin: { host: '2001:db8::7', enabled: false },
@@ -349,16 +349,16 @@ describe('the listeners', () => {
   const inOwnNetwork = (command: string) =>
     spawnSync('unshare', ['--net', 'sh', '-c', `ip link set lo up && ${command}`], { encoding: 'utf8' });
 
-  test.runIf(inOwnNetwork('true').status === 0)('whose address the kernel binds all the same are right', () => {
+  test.runIf(inOwnNetwork('true').status === 0)('whose address the kernel can bind anyway are fine', () => {
     const file = join(root, 'config.json');
     const settings = { state_dir: join(root, 'state'), server: { host: '192.0.2.7', plain_http_anywhere: true } };
     writeFileSync(file, JSON.stringify(settings));
     const program = `"${process.execPath}" "${join(import.meta.dirname, '../../src/cli.ts')}" doctor --config ${file}`;
-    const said = 'server.host is 192.0.2.7, which no interface of this host has';
-    expect(inOwnNetwork(program).stdout).toContain(said);
+    const finding = 'server.host is 192.0.2.7, which no interface of this host has';
+    expect(inOwnNetwork(program).stdout).toContain(finding);
     const { stdout } = inOwnNetwork(`ip route add local 192.0.2.0/24 dev lo && ${program}`);
     expect(stdout).toContain('server.host is 192.0.2.7, without TLS');
-    expect(stdout).not.toContain(said);
+    expect(stdout).not.toContain(finding);
   });
 
   test('that cannot all listen, or are refused, are problems', async () => {
@@ -368,7 +368,7 @@ describe('the listeners', () => {
         .filter(({ status }) => status === 'problem')
         .map((one) => one.found);
     expect(await found({ server: { port: 18_751 }, admin: { port: 18_751 } })).toEqual([
-      'server.port and admin.port are 18751',
+      'server.port and admin.port are both 18751',
     ]);
     expect(await found({ server: { ...all, port: 18_751 }, admin: { port: 18_751 } })).toHaveLength(1);
     expect(await found({ server: { port: 18_751, host: '127.0.0.2' }, admin: { port: 18_751 } })).toEqual([]);
@@ -389,14 +389,14 @@ describe('the ledger', () => {
     return ledgerFile;
   };
 
-  test('with an account is fine, closed to others, and without one is a warning', async () => {
+  test('with an account is fine and not readable by others; without one it is a warning', async () => {
     expect(await check('ledger', configOf())).toMatchObject({ status: 'warning' });
     await makeLedger();
     expect(await check('ledger', configOf())).toMatchObject({ status: 'ok', found: '1 account, intact' });
     expect(await check('permissions', configOf())).toMatchObject({ status: 'ok' });
   });
 
-  test('whose keys another key file has sealed is a warning', async () => {
+  test('whose keys are encrypted with another key is a warning', async () => {
     await makeLedger();
     const { ledgerKeyFile } = statePaths(configOf());
     const own = readFileSync(ledgerKeyFile);
@@ -404,7 +404,7 @@ describe('the ledger', () => {
     const other = await check('ledger', configOf());
     expect(other).toMatchObject({
       status: 'warning',
-      found: expect.stringMatching(/^1 key sealed by \w+; .* is \w+$/),
+      found: expect.stringMatching(/^1 API key encrypted with \w+; .* has the key \w+$/),
     });
     rmSync(ledgerKeyFile);
     const none = await check('ledger', configOf());
@@ -419,7 +419,7 @@ describe('the ledger', () => {
     expect(await check('ledger', configOf())).toMatchObject({ status: 'ok' });
   });
 
-  test('whose bytes were overwritten, or whose key others may read, is a problem', async () => {
+  test('with overwritten bytes, or with a key that others can read, is a problem', async () => {
     const file = await makeLedger();
     chmodSync(statePaths(configOf()).ledgerKeyFile, 0o644);
     expect(await check('permissions', configOf())).toMatchObject({
@@ -444,13 +444,13 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate'
     return { certificate_file: certificate, key_file: key };
   };
 
-  test('that lasts is fine, one that ends soon is a warning', async () => {
+  test('that lasts is fine; one that ends soon is a warning', async () => {
     expect(await check('certificate', configOf({ tls: make('long', '-days', '90') }))).toMatchObject({ status: 'ok' });
     const soon = await check('certificate', configOf({ tls: make('soon', '-days', '9') }));
     expect(soon).toMatchObject({ status: 'warning', advice: expect.stringContaining('expires in') });
   });
 
-  test('whose key is another one, or open to others, is a problem', async () => {
+  test('whose key does not match, or is readable by others, is a problem', async () => {
     const [one, two] = [make('one', '-days', '90'), make('two', '-days', '90')];
     const mixed = { certificate_file: one.certificate_file, key_file: two.key_file };
     expect((await check('private_key', configOf({ tls: mixed }))).status).toBe('problem');
@@ -495,7 +495,7 @@ describe.runIf(spawnSync('openssl', ['version']).status === 0)('the certificate'
 });
 
 describe('an index that cannot be opened', () => {
-  test('is one problem, and not one of the vocabulary and the license, too', async () => {
+  test('is a single problem, not one of the vocabulary and the license, too', async () => {
     installLicense('2999-01-01');
     const file = installIndex();
     chmodSync(file, 0o644);
@@ -507,8 +507,8 @@ describe('an index that cannot be opened', () => {
   });
 });
 
-describe('a file that holds no certificate', () => {
-  test('is told as what was expected, not in the words of a library alone', async () => {
+describe('a file without a certificate', () => {
+  test('is reported with what was expected, not only in the words of a library', async () => {
     const file = join(root, 'junk.pem');
     writeFileSync(file, 'junk');
     const config = configOf({ tls: { certificate_file: file, key_file: file } });
@@ -542,29 +542,29 @@ describe('the running server', () => {
 
   test.each([
     ['ok', { ready: true, reasons: [], warnings: [] }, undefined],
-    ['warning', { ready: true, reasons: [], warnings: ['the license ends'] }, 'It says: the license ends'],
-    ['problem', { ready: false, reasons: ['no ledger', 'no index'], warnings: [] }, 'It says: no ledger; no index'],
-  ])('is %s where it says %j', async (status, said, advice) => {
+    ['warning', { ready: true, reasons: [], warnings: ['the license ends'] }, 'It reports: the license ends'],
+    ['problem', { ready: false, reasons: ['no ledger', 'no index'], warnings: [] }, 'It reports: no ledger; no index'],
+  ])('is %s if it reports %j', async (status, said, advice) => {
     await answering(said, async () => {
       const result = await check('server', configOf());
       expect([result.status, result.advice]).toEqual([status, advice]);
     });
   });
 
-  test('that is not there is no problem', async () => {
+  test('that does not run is not a problem', async () => {
     expect(await check('server', configOf())).toMatchObject({ status: 'skipped' });
   });
 });
 
-describe('what is read only when it is needed', () => {
-  test('a catalog of plans that is broken is a problem', async () => {
+describe('files that are read only when they are needed', () => {
+  test('an invalid catalog of plans is a problem', async () => {
     mkdirSync(join(root, 'state'));
     expect(await check('plans', configOf())).toMatchObject({ status: 'ok' });
     writeFileSync(join(root, 'state/plans.json'), '{');
     expect(await check('plans', configOf())).toMatchObject({ status: 'problem', found: 'bad_plan_catalogue' });
   });
 
-  test('a folder of drops that is not there is a warning', async () => {
+  test('a missing folder of drops is a warning', async () => {
     expect(await check('drop', configOf())).toMatchObject({ status: 'skipped' });
     const config = configOf({ refresh: { drop: join(root, 'drop') } });
     expect(await check('drop', config)).toMatchObject({ status: 'warning', advice: expect.stringContaining('ENOENT') });
@@ -573,7 +573,7 @@ describe('what is read only when it is needed', () => {
   });
 });
 
-describe('a file where the program makes a folder', () => {
+describe('a file in place of a folder', () => {
   test.each(['log', 'run', 'console', 'index', 'ledger', 'keys', 'license'])('is a problem: %s', async (name) => {
     mkdirSync(join(root, 'state'), { mode: 0o750 });
     writeFileSync(join(root, 'state', name), '');
@@ -581,7 +581,7 @@ describe('a file where the program makes a folder', () => {
     expect(found).toContain(`${join(root, 'state', name)} is not a folder`);
   });
 
-  test('is one problem where it is the state directory', async () => {
+  test('is a single problem if it is the state directory', async () => {
     writeFileSync(join(root, 'state'), '');
     expect(await checkAll('permissions', configOf())).toMatchObject([
       { found: `${join(root, 'state')} is not a folder` },
@@ -589,7 +589,7 @@ describe('a file where the program makes a folder', () => {
   });
 });
 
-describe.runIf(process.getuid?.() === 0)('a disk that is full', () => {
+describe.runIf(process.getuid?.() === 0)('a full disk', () => {
   const onTmpfs = async (
     options: string,
     skip: (condition: boolean, why: string) => void,
@@ -610,7 +610,7 @@ describe.runIf(process.getuid?.() === 0)('a disk that is full', () => {
     });
   });
 
-  test('is a problem where only its inodes are used up', async ({ skip }) => {
+  test('is a problem if only its inodes are used up', async ({ skip }) => {
     await onTmpfs('size=64m,nr_inodes=20', skip, async () => {
       const found = await checkAll('file_systems', configOf());
       expect(found.map((one) => one.status)).toEqual(['warning', 'problem']);
@@ -618,7 +618,7 @@ describe.runIf(process.getuid?.() === 0)('a disk that is full', () => {
     });
   });
 
-  test('is a problem where it is read-only', async ({ skip }) => {
+  test('is a problem if it is read-only', async ({ skip }) => {
     await onTmpfs('ro', skip, async () => {
       const found = (await checkAll('permissions', configOf())).map((one) => one.found);
       expect(found).toEqual([`${join(root, 'state')} is on a file system that is mounted read-only`]);

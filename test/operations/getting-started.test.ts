@@ -1,4 +1,4 @@
-/** Every line of docs/getting-started.md, run as a person would run it. */
+/** Every command of docs/getting-started.md, run as a user would run it. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,13 +14,13 @@ const folder = join(home, 'pagegate-try');
 let server: ChildProcess | undefined;
 let environment: NodeJS.ProcessEnv = {};
 
-/** The shell lines of the page, step by step; what the serve step needs besides is a port that is free. */
+/** Returns the shell lines of the page, step by step. The step that starts the server also needs a free port. */
 function stepsOf(port: number): string[] {
   const blocks = [...page.matchAll(/^```sh\n([\s\S]*?)^```$/gm)].map(([, text = '']) => text);
   return blocks.map((text) => text.replaceAll('8080', String(port)));
 }
 
-/** Runs steps in one shell, from the checkout or from the folder that the page makes. */
+/** Runs steps in one shell, from the checkout or from the folder that the page creates. */
 function run(steps: readonly string[], cwd: string): string {
   const result = spawnSync('bash', ['-euo', 'pipefail', '-c', steps.join('\n')], {
     cwd,
@@ -31,7 +31,7 @@ function run(steps: readonly string[], cwd: string): string {
   return result.stdout;
 }
 
-/** The files of a state directory that docs/operations.md does not name. */
+/** Returns the files of a state directory that docs/operations.md does not mention. */
 function filesNowhereIn(state: string): string[] {
   const operations = readFileSync(join(ROOT, 'docs/operations.md'), 'utf8');
   const [, tree = ''] = /^## Files and directories\n\n```\n([^`]*)```/m.exec(operations) ?? [];
@@ -80,11 +80,11 @@ describe('docs/getting-started.md', () => {
     server = spawn('bash', ['-c', 'exec pagegate serve'], { cwd: folder, env: environment, stdio: 'ignore' });
     await expect.poll(() => spawnSync('pagegate', ['status'], { env: environment }).status).toBe(0);
 
-    const asked = run(steps.slice(serve + 1), folder);
-    expect(asked).toContain('"verdict":"deny"');
-    expect(asked).toContain('may be read');
-    expect(asked).toContain('refused');
-    expect(asked).toContain('example.org: found');
+    const output = run(steps.slice(serve + 1), folder);
+    expect(output).toContain('"verdict":"deny"');
+    expect(output).toContain('may be read');
+    expect(output).toContain('refused');
+    expect(output).toContain('example.org: found');
     expect(filesNowhereIn(join(folder, 'state'))).toEqual([]);
   });
 });

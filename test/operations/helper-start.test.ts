@@ -1,4 +1,4 @@
-/** A helper that cannot start as it was told ends with one line that says why, and lets nothing pass. */
+/** A helper that cannot start with its options ends with one line that says why, and lets nothing pass. */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const API_KEY = createApiKey();
 const key = (name: string): string[] => ['--key-file', join(folder, name)];
 
-/** Both read these options with the same code: the second is tried with the first few. */
+/** Both helpers read these options with the same code, so the second one is only tested with the first few. */
 const CASES: readonly (readonly [string, () => string[], RegExp])[] = [
   ['no key file is named', () => [], /--key-file/],
   ['there is no key file', () => key('none'), /none/],
@@ -35,8 +35,8 @@ const CASES: readonly (readonly [string, () => string[], RegExp])[] = [
   ['the key file is empty', () => key('empty'), /key/i],
   ['the key file is a folder', () => ['--key-file', folder], /pagegate-start|EISDIR|others/],
   ['an option is not known', () => [...key('good'), '--verbose'], /--verbose/],
-  ['the server is no URL', () => [...key('good'), '--server', 'nonsense'], /URL|server/i],
-  ['the time is no number', () => [...key('good'), '--timeout-ms', 'soon'], /timeout/i],
+  ['the server is not a URL', () => [...key('good'), '--server', 'nonsense'], /URL|server/i],
+  ['the time is not a number', () => [...key('good'), '--timeout-ms', 'soon'], /timeout/i],
   ['the authorities cannot be read', () => [...key('good'), '--ca-file', join(folder, 'none')], /none/],
 ];
 
@@ -50,7 +50,7 @@ describe.each([
       input: '7 http://a.example/ GET\n',
     });
 
-  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 4))('where %s', (_case, words, reason) => {
+  test.each(name === 'pagegate-acl' ? CASES : CASES.slice(0, 4))('does not start: %s', (_case, words, reason) => {
     const { status, stdout, stderr } = start(words());
     expect(stderr).toMatch(new RegExp(`^${name}: [^\n]+\n$`));
     expect(stderr).toMatch(reason);
@@ -58,7 +58,7 @@ describe.each([
     expect({ status, stdout }).toEqual({ status: 2, stdout: '' });
   });
 
-  test('where its own option cannot be used', () => {
+  test('does not start if its own option is invalid', () => {
     const own =
       name === 'pagegate-acl'
         ? [['--tunnels', 'allow']]

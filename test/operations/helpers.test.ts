@@ -1,4 +1,4 @@
-/** What the Squid and nginx helpers make of lines and answers; the real proxies are in test/integrations. */
+/** How the Squid and nginx helpers handle lines and answers. The real proxies are in test/integrations. */
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
@@ -27,18 +27,18 @@ describe('the Squid helper', () => {
     expect(parseLine(line)).toEqual(expected);
   });
 
-  test('judges a tunnel only by its host, and only where the operator says so', () => {
+  test('judges a tunnel by its host alone, and only if the operator allows it', () => {
     const question = { channel: '1', url: 'a.example:443', method: 'CONNECT' };
     expect(urlsToJudge(question, 'deny')).toEqual([]);
     expect(urlsToJudge(question, 'judge-host')).toEqual(['https://a.example:443/']);
   });
 
-  test('judges both readings of a number sign, which Squid does not tell from an escaped one', () => {
+  test('judges both readings of a number sign, because Squid does not distinguish it from an escaped one', () => {
     const question = { channel: '1', url: 'http://a.example/x?a=%23/../y', method: 'GET' };
     expect(urlsToJudge(question, 'deny')).toEqual(['http://a.example/x?a=%23/../y', 'http://a.example/x?a=']);
   });
 
-  test('writes one line whatever the note holds', () => {
+  test('writes one line, whatever the note contains', () => {
     const note = 'a "quoted"\nline \\ ü\r\n1 OK';
     const line = answerLine('5', { allowed: false, verdict: 'deny', reason: 'rules/login', note });
     expect(line.split('\n')).toHaveLength(2);
@@ -104,7 +104,7 @@ describe('a helper and a server', () => {
       '/a/..;x=1/b',
     ],
     ...['/a\\b', '/a#b', '/a?b#c', '/#'],
-  ])('%s, which sites read in different ways, is refused and not asked about', async (path) => {
+  ])('%s, which sites parse in different ways, is refused without a lookup', async (path) => {
     await expectRefusedUnasked(`http://a.example${path}`, 'guard/ambiguous_path');
   });
 
@@ -119,12 +119,12 @@ describe('a helper and a server', () => {
       'http:a.example',
     ],
     ...['ftp://a.example/', 'http:///x', 'http://a.example:x/', 'http://a.example/\n'],
-  ])('%j, which is not read alike everywhere, is refused and not asked about', async (url) => {
+  ])('%j, which is not parsed alike everywhere, is refused without a lookup', async (url) => {
     await expectRefusedUnasked(url, 'guard/request_target');
   });
 
   test.each(['http://A.example', 'https://a_b.example:8443/', 'HTTP://[2606:2800:21f::1]/x?y', 'http://a.example?b'])(
-    '%s is plain, and asked about',
+    '%s is unambiguous, and looked up',
     async (url) => {
       const asker = askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '60000' });
       const before = seen.length;
@@ -135,7 +135,7 @@ describe('a helper and a server', () => {
   );
 
   test.each(['/.well-known/x', '/..a/b..', '/a...b', '/a/.../b', '/a?b=/../c', '/a?b=\\', '/a;b=..', '/', '', '/%2ea'])(
-    '%s is read in one way',
+    '%s is parsed in only one way',
     (path) => {
       expect(isAmbiguous(`http://a.example${path}`)).toBe(false);
     },
@@ -149,19 +149,19 @@ describe('a helper and a server', () => {
 
   test.each([
     ['no key file', { 'key-file': undefined }],
-    ['a time that is no number', { 'timeout-ms': 'soon' }],
+    ['a time that is not a number', { 'timeout-ms': 'soon' }],
     ['plain text over a network', { server: 'http://pagegate.example.net' }],
   ])('is not started with %s', (_name, values) => {
     expect(() => askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '1', ...values })).toThrow();
   });
 
-  test('a key that others may read is refused at the start', () => {
+  test('a key that others can read is refused at the start', () => {
     chmodSync(keyFile, 0o644);
     expect(() => askerOf({ server: address, 'key-file': keyFile, 'timeout-ms': '1' })).toThrow(/others may access/);
     chmodSync(keyFile, 0o600);
   });
 
-  test('a decision that cannot be written down is a refusal, and the helpers live on', async () => {
+  test('a decision that cannot be logged is a refusal, and the helpers keep running', async () => {
     const values = { server: address, 'key-file': keyFile, 'timeout-ms': '60000', 'decision-log': '/dev/full' };
     const asker = askerOf(values);
     for (const path of ['/', '/a/../b', '/']) {
@@ -171,7 +171,7 @@ describe('a helper and a server', () => {
     asker.close();
   });
 
-  test('the Squid helper as a process answers each line, asks no proxy, and ends with its input', async () => {
+  test('the Squid helper as a process answers each line, uses no proxy, and ends with its input', async () => {
     const helper = fileURLToPath(new URL('../../tools/integrations/squid/pagegate-acl.ts', import.meta.url));
     const child = spawn(
       process.execPath,

@@ -1,4 +1,4 @@
-/** The shipped dashboard and alert rules against the table of metrics; Prometheus itself reads them in test/integrations. */
+/** The shipped dashboard and alert rules match the table of metrics. Prometheus itself reads them in test/integrations. */
 import { describe, expect, test } from 'vitest';
 import { METRICS } from '../../src/server/metric-definitions.ts';
 import { textOf } from '../tidy/tree.ts';
@@ -17,7 +17,7 @@ interface Dashboard {
   readonly panels: readonly Panel[];
 }
 
-/** Without their prefix, and without what a histogram adds to its name. */
+/** Returns the metrics in a text, without their prefix and the suffixes of histograms. */
 const metricsIn = (text: string): Set<string> =>
   new Set([...text.matchAll(/\bpagegate_(\w+)/g)].map(([, name = '']) => name.replace(/_bucket$/, '')));
 
@@ -28,7 +28,7 @@ const rules = [...ALERTS.matchAll(/- alert: (\w+)\n {8}expr: (.*)\n/g)].map(([, 
 }));
 
 describe('the alert rules', () => {
-  test('name metrics that there are, with values that labels have', () => {
+  test('name existing metrics, with existing values of labels', () => {
     expect(rules.length).toBe(ALERTS.split('- alert:').length - 1);
     const known = new Set(Object.keys(METRICS));
     for (const { name, expr } of rules) {
@@ -43,15 +43,15 @@ describe('the alert rules', () => {
     }
   });
 
-  test('cover every metric that is a reason to worry', () => {
+  test('cover every metric that can indicate a problem', () => {
     const worrying = Object.entries(METRICS).filter(([, { worry }]) => worry !== '');
     const covered = metricsIn(rules.map(({ expr }) => expr).join('\n'));
-    // How many connections are many is a setting; those that were refused because of it are counted.
+    // The limit of connections is a setting; the ones refused because of it are counted.
     covered.add('connections');
     expect(worrying.map(([name]) => name).filter((name) => !covered.has(name))).toEqual([]);
   });
 
-  test('each say how bad it is, what it is and what to do, and are in the documents', () => {
+  test('each state severity, meaning and what to do, and are in the documents', () => {
     const page = textOf('docs/operations.md');
     for (const text of ALERTS.split('- alert: ').slice(1)) {
       const name = text.split('\n')[0]!;
@@ -64,27 +64,27 @@ describe('the alert rules', () => {
 });
 
 describe('the dashboard', () => {
-  test('shows every metric, and none that there is not', () => {
+  test('shows every metric, and no unknown one', () => {
     expect([...metricsIn(expressions.join('\n'))].sort()).toEqual(Object.keys(METRICS).sort());
   });
 
-  test('has panels that can be told apart, explain themselves and do not overlap', () => {
+  test('has panels with distinct titles and explanations that do not overlap', () => {
     const ids = DASHBOARD.panels.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
-    const taken = new Set<string>();
+    const occupied = new Set<string>();
     for (const { title, description, targets, gridPos } of DASHBOARD.panels) {
       if (targets !== undefined) expect(description, title).toMatch(/\.$/);
       expect(gridPos.x + gridPos.w, title).toBeLessThanOrEqual(24);
       for (let x = gridPos.x; x < gridPos.x + gridPos.w; x++) {
         for (let y = gridPos.y; y < gridPos.y + gridPos.h; y++) {
-          expect(taken.has(`${x} ${y}`), title).toBe(false);
-          taken.add(`${x} ${y}`);
+          expect(occupied.has(`${x} ${y}`), title).toBe(false);
+          occupied.add(`${x} ${y}`);
         }
       }
     }
   });
 
-  test('looks at the chosen servers only', () => {
+  test('shows only the chosen servers', () => {
     for (const expr of expressions) {
       const selectors = [...expr.matchAll(/pagegate_\w+(\{[^}]*\})?/g)].map(([, selector = '']) => selector);
       for (const selector of selectors) expect(selector, expr).toContain('instance=~"$instance"');

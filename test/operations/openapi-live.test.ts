@@ -1,4 +1,4 @@
-/** Answers of a real server against the OpenAPI document: every status that it lists, body and headers. */
+/** Checks responses of a real server against the OpenAPI document: every status in it, body and headers. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -23,7 +23,7 @@ const follow = (value: { $ref?: string }): { pointer: string; value: Record<stri
   return { pointer, value: target };
 };
 
-/** What the document has against an answer. */
+/** Returns the differences between a response and the document. */
 function problemsOf(answer: Answer): unknown[] {
   const status = String(answer.status);
   const response = OPERATION.responses[status];
@@ -67,24 +67,24 @@ afterAll(() => server.stop());
 
 const withKey = (name: string) => ({ 'x-api-key': server.keys[name] ?? '' });
 
-describe('the document fits what the server answers', () => {
+describe("the document matches the server's responses", () => {
   test.each([
     ['a full record', '?domain=full.example.com', true],
     ['a bare record', '?domain=bare.example.com', true],
     ['a verified login page', '?url=https%3A%2F%2Ffull.example.com%2Flogin', true],
     ['a write', '?url=https%3A%2F%2Ffull.example.com%2F&method=POST', true],
-    ['a domain that is not there', '?domain=absent.example.org', false],
+    ['a domain that is not found', '?domain=absent.example.org', false],
     ['an address', '?url=http%3A%2F%2F169.254.169.254%2Flatest', false],
   ])('200: %s', async (_name, query, found) => {
     const answer = await server.check(query);
     expect(answer.status).toBe(200);
     expect(answer.body.found).toBe(found);
     expect(problemsOf(answer)).toEqual([]);
-    // The document allows later fields; the server sends none that it does not describe.
+    // The document allows additional fields; the server sends only documented ones.
     expect(Object.keys(answer.body).filter((key) => !(key in RECORD.properties))).toEqual([]);
   });
 
-  test('the full record has every documented field, so that each was checked', async () => {
+  test('the full record has every documented field, so that each is checked', async () => {
     const { body } = await server.check('?domain=full.example.com');
     expect(Object.keys(body)).toEqual(Object.keys(RECORD.properties));
   });
@@ -96,7 +96,7 @@ describe('the document fits what the server answers', () => {
     ['a repeated parameter', '?domain=a.example&domain=a.example', 'repeated_parameter'],
     ['an unknown parameter', '?url=https://a.example/?x=1&y=2', 'unknown_parameter'],
     ['two domains', '?url=a.example&domain=b.example', 'conflicting_input'],
-    ['a method that is no token', '?url=a.example&method=A%20B', 'bad_method'],
+    ['a method that is not a token', '?url=a.example&method=A%20B', 'bad_method'],
     ['a long value', `?url=${'a'.repeat(9000)}`, 'input_too_long'],
     ['two keys', '?url=a.example&api_key=x', 'conflicting_credentials'],
   ])('400: %s', async (_name, query, code) => {
@@ -137,7 +137,7 @@ describe('the document fits what the server answers', () => {
     }
   });
 
-  test('what is beside the endpoint answers as its description says', async () => {
+  test('the other paths answer as described', async () => {
     const headers = withKey('pro');
     const elsewhere = await read(await fetch(`${server.url}/elsewhere`, { headers }));
     expect([elsewhere.status, problemsOf(elsewhere)]).toEqual([404, []]);
@@ -145,7 +145,7 @@ describe('the document fits what the server answers', () => {
     expect([posted.status, problemsOf(posted)]).toEqual([405, []]);
   });
 
-  test('an answer that does not fit is found', async () => {
+  test('a response that does not match is detected', async () => {
     const answer = await server.check('?domain=bare.example.com');
     expect(problemsOf({ ...answer, body: { ...answer.body, verdict: 'perhaps' } })).not.toEqual([]);
     expect(problemsOf({ ...answer, status: 418 })).not.toEqual([]);

@@ -1,4 +1,4 @@
-/** The OpenAPI document: valid in itself, and in step with the error table and the vocabulary. */
+/** The OpenAPI document: valid, and consistent with the error table and the vocabulary. */
 import { readFileSync } from 'node:fs';
 import { Ajv2020 as Validator } from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
@@ -35,7 +35,7 @@ const isInstalled = (name: string): boolean => {
   }
 };
 
-/** Resolves `#/a/b`; throws where it leads nowhere. */
+/** Resolves `#/a/b`. Throws if it does not exist. */
 function resolve(ref: string): Json {
   let node: Json | undefined = document;
   for (const name of ref.slice(2).split('/')) node = node?.[name.replaceAll('~1', '/').replaceAll('~0', '~')];
@@ -50,14 +50,14 @@ const schemaNames = Object.keys(resolve('#/components/schemas'));
 const validatorOf = (pointer: string) => ajv.compile({ $ref: `openapi${pointer}` });
 
 describe('docs/openapi.json', () => {
-  test('is OpenAPI 3.1 of this version of the program', () => {
+  test('is OpenAPI 3.1 and has this version of the program', () => {
     expect(String(document['openapi'])).toMatch(/^3\.1\./);
     expect(document['info']?.['version']).toBe(PROGRAM_VERSION);
     expect(Object.keys(document['paths']!)).toEqual(['/api/check']);
     expect(Object.keys(resolve('#/paths/~1api~1check'))).toEqual(['get']);
   });
 
-  test('has no reference that leads nowhere, and no component that nothing refers to', () => {
+  test('has no broken reference and no unused component', () => {
     const refs = [...text.matchAll(/"\$ref":\s*"([^"]+)"/g)].map((match) => match[1]!);
     expect(refs.length).toBeGreaterThan(10);
     for (const ref of refs) expect(() => resolve(ref)).not.toThrow();
@@ -68,7 +68,7 @@ describe('docs/openapi.json', () => {
     expect(unused).toEqual([]);
   });
 
-  test.runIf(isInstalled(VALIDATOR))('is what the OpenAPI 3.1 schema wants', async () => {
+  test.runIf(isInstalled(VALIDATOR))('is valid against the OpenAPI 3.1 schema', async () => {
     const { Validator: OpenApiValidator } = (await import(VALIDATOR)) as {
       Validator: new () => { validate(document: unknown): Promise<{ valid: boolean; errors?: unknown }> };
     };
@@ -81,7 +81,7 @@ describe('docs/openapi.json', () => {
     for (const name of schemaNames) expect(() => validatorOf(`#/components/schemas/${name}`)).not.toThrow();
   });
 
-  test('has examples that fit their schema', () => {
+  test('has examples that match their schema', () => {
     const validate = validatorOf('#/components/schemas/LookupRecord');
     const examples = Object.values(resolve('#/components/examples'));
     expect(examples.length).toBeGreaterThan(1);
@@ -95,7 +95,7 @@ describe('docs/openapi.json', () => {
       expect(taxonomies.filteringNames).toContain(name);
   });
 
-  test('lists the reasons that a value can be bad input for', () => {
+  test('lists the reasons for bad input', () => {
     const values = [
       ' ',
       'https://a^b/',
@@ -117,7 +117,7 @@ describe('docs/openapi.json', () => {
     ['a found:false with page types', { found: false, page_types: { login: 'https://a.example/' } }],
     ['a found:false with a language', { found: false, language: 'en' }],
     ['a page type of no vocabulary', { found: true, page_types: { teapot: 'https://a.example/' } }],
-    ['a verdict of none of the three', { verdict: 'maybe' }],
+    ['an unknown verdict', { verdict: 'maybe' }],
     ['a rank of 0', { found: true, global_rank: 0 }],
     ['no quota', { quota_remaining: undefined }],
   ])('refuses a record with %s', (_name, change) => {
@@ -143,7 +143,7 @@ describe('docs/openapi.json', () => {
     [403, resolve('#/components/schemas/QuotaError')['properties']!['error']!['enum']],
     [401, ['missing_key', 'unknown_key']],
     [429, ['rate_limited']],
-  ])('lists the error codes of status %i that the table has', (status, codes) => {
+  ])('lists the error codes of status %i in the table', (status, codes) => {
     expect([...(codes as unknown as string[])].sort()).toEqual(codesOf(status));
   });
 

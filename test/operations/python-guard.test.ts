@@ -1,4 +1,4 @@
-/** Runs the tests of the guard for Python, which are written in Python. They need no other program than a python3 from 3.9. */
+/** Runs the tests of the guard for Python, which are written in Python. They only need python3 from version 3.9. */
 import { spawn, spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

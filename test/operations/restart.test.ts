@@ -22,12 +22,12 @@ let systemd: DatagramSocket;
 let adminPort: number;
 let first: ServerProcess;
 let pids: number[];
-let told: string[] = [];
+let messages: string[] = [];
 
-/** What systemd was told so far. */
-function heard(): string[] {
-  told.push(...systemd.take());
-  return told;
+/** Returns the notifications to systemd so far. */
+function received(): string[] {
+  messages.push(...systemd.take());
+  return messages;
 }
 
 const status = (): Promise<ServerStatus> =>
@@ -62,10 +62,10 @@ afterAll(async () => {
 }, TIMEOUT_MS);
 
 describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
-  it('leads to another process with the same admin listener, and tells systemd which one', async () => {
-    await expect.poll(heard).toEqual([expect.stringMatching(/^READY=1\nSTATUS=pagegate 1\.0\.0 answers on http:/)]);
-    told = [];
-    // Both are accepted by the first server: an idle one keeps its workers for a while, the other one asks late.
+  it('starts another process with the same admin listener, and tells systemd which one', async () => {
+    await expect.poll(received).toEqual([expect.stringMatching(/^READY=1\nSTATUS=pagegate 1\.0\.0 answers on http:/)]);
+    messages = [];
+    // The first server accepts both: an idle one keeps its workers for a while, the other one sends its request late.
     const { address } = await status();
     const idle = new Agent({ keepAlive: true });
     const [answer] = await once(get(`${address}/api/check`, { agent: idle }), 'response');
@@ -96,10 +96,10 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(said.length).toBeGreaterThan(0);
     expect(said.filter((state) => !(state as Readiness).ready)).toEqual([]);
     await expect.poll(() => first.log).toContain('"taken_over"');
-    await expect.poll(heard).toEqual([`MAINPID=${pid}`, expect.stringMatching(/^READY=1\n/)]);
+    await expect.poll(received).toEqual([`MAINPID=${pid}`, expect.stringMatching(/^READY=1\n/)]);
   });
 
-  it('takes changed settings and another version over', async () => {
+  it('takes over changed settings and another version', async () => {
     await versions.make('1.1.0');
     versions.use('1.1.0');
     configure({ burst: { limit: 1, exempt: [] } });
@@ -112,7 +112,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(codes.sort()).toEqual([401, 429]);
   });
 
-  it('leaves the running server alone where the next one fails, with an exit code of its own', async () => {
+  it('leaves the running server alone if the next one fails, and has its own exit code', async () => {
     const { pid } = await status();
     await versions.make('1.2.0', DISTRIBUTION_FAULTS['is not a program']);
     versions.use('1.2.0');
@@ -123,7 +123,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(await status()).toMatchObject({ pid, ready: true });
   });
 
-  it('refuses what needs a stop and a start, and says why', async () => {
+  it('refuses a change that needs a stop and a start, and says why', async () => {
     const { pid, address } = await status();
     configure({ server: { port: Number(new URL(address).port) }, burst: {} });
     await versions.make('1.3.0', DISTRIBUTION_FAULTS['has another ledger version']);
@@ -137,7 +137,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(await status()).toMatchObject({ pid, ready: true });
   });
 
-  it('two at a time are one too many, and a stop during one ends both', async () => {
+  it('refuses a second one at the same time, and a stop during one ends both', async () => {
     const { pid } = await status();
     await versions.make('1.4.0', DISTRIBUTION_FAULTS['hangs at once']);
     versions.use('1.4.0');
@@ -150,7 +150,7 @@ describe('pagegate restart', { timeout: TIMEOUT_MS }, () => {
     expect(stderr).not.toContain('continues');
     expect(first.log.slice(first.log.lastIndexOf('"restarting"'))).not.toContain('"restart_failed"');
     await expect.poll(() => isAlive(pid)).toBe(false);
-    expect(heard().at(-1)).toBe('STOPPING=1');
+    expect(received().at(-1)).toBe('STOPPING=1');
     rmSync(join(place.root, 'pagegate'));
   });
 });

@@ -1,4 +1,4 @@
-/** The shipped units, checked by systemd's own tools where they are there. */
+/** The shipped units, checked with systemd's own tools if they are installed. */
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const UNITS = `${ROOT}tools/packaging/systemd/`;
-/** Units that lie beside what they run. */
+/** Units that are in the folder of their program. */
 const BESIDE = ['tools/integrations/mitmproxy/pagegate-mitmproxy.service'];
 const shipped = readdirSync(UNITS).sort();
 const files = [...shipped.map((name) => join(UNITS, name)), ...BESIDE.map((path) => join(ROOT, path))];
@@ -19,7 +19,7 @@ let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'pagegate-units-'));
   for (const path of files) {
-    // The program is not installed where the unit expects it; any executable of the machine will do for the check.
+    // The program is not installed where the unit expects it. For the check, any executable will do.
     const text = readFileSync(path, 'utf8').replaceAll(
       /(?:\/usr\/bin\/python3|\/opt\/pagegate\/(?:pagegate|node_modules\/\.bin\/node|tools\/packaging\/backup\.sh))(?= )/g,
       '/bin/true',
@@ -38,7 +38,7 @@ test('the units are the server, refresh and backup with their timers, and the ad
   expect(shipped).toEqual([...expected, 'pagegate.service']);
 });
 
-test('the units start files of this tree, and nothing else', () => {
+test('the units only start files of this tree', () => {
   const commands = files.flatMap((path) =>
     [...readFileSync(path, 'utf8').matchAll(/^ExecStart=(.*)$/gm)].map(([, command = '']) => command),
   );
@@ -55,13 +55,13 @@ test('no unit removes the shared counters when its processes end', () => {
 });
 
 describe.runIf(present)('systemd-analyze', () => {
-  test('finds nothing to say about the units', () => {
+  test('reports nothing about the units', () => {
     const paths = names.map((name) => join(folder, name));
     const { status, stdout, stderr } = analyze('verify', '--man=no', '--recursive-errors=no', ...paths);
     expect({ status, stdout, stderr }).toEqual({ status: 0, stdout: '', stderr: '' });
   });
 
-  test('finds a fault in a unit that has one', () => {
+  test('reports a fault in a unit that has one', () => {
     const bad = join(folder, 'bad.service');
     writeFileSync(bad, '[Service]\nExecStart=/no/such/program\nNoSuchSetting=yes\n');
     const { status, stderr } = analyze('verify', '--man=no', '--recursive-errors=no', bad);
@@ -69,8 +69,8 @@ describe.runIf(present)('systemd-analyze', () => {
     expect(status).not.toBe(0);
   });
 
-  test.each(names.filter((name) => name.endsWith('.service')))('finds %s well confined', (name) => {
-    // Exposure 0 to 100, in tenths of its usual scale; 30 and less is what systemd calls OK.
+  test.each(names.filter((name) => name.endsWith('.service')))('rates %s as well confined', (name) => {
+    // Exposure from 0 to 100, in tenths of its usual scale; systemd calls up to 30 OK.
     const { status, stdout, stderr } = analyze(
       'security',
       '--offline=true',

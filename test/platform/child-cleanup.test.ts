@@ -1,4 +1,4 @@
-/** Children are killed with their parent, however many there are, and forgotten when they end. */
+/** Children are killed with their parent, whatever their number, and forgotten when they end. */
 import { type ChildProcess, spawnSync } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { expect, it } from 'vitest';
@@ -7,7 +7,7 @@ import { isAlive } from '../support/processes.ts';
 
 const MODULE = new URL('../../src/platform/child-cleanup.ts', import.meta.url).href;
 
-it('takes one listener for all children', () => {
+it('uses one listener for all children', () => {
   const before = process.listenerCount('exit');
   for (let i = 0; i < 20; i++) {
     const child = new EventEmitter() as ChildProcess;
@@ -18,7 +18,7 @@ it('takes one listener for all children', () => {
   expect(process.listenerCount('exit')).toBe(before);
 });
 
-it('kills those that are left, and only those', async () => {
+it('kills the remaining ones, and no others', async () => {
   const program = `
     import { spawn } from 'node:child_process';
     import { killOnExit } from '${MODULE}';

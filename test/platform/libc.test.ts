@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-test('two mappings of a file see each other, and the file has it all', () => {
+test("two mappings of a file see each other's writes, which all reach the file", () => {
   const path = join(directory, 'shared');
   const [one, two] = [mapShared(path, 8192), mapShared(path, 8192)];
   Atomics.add(new Int32Array(one.buffer), 3, 40);
@@ -21,7 +21,7 @@ test('two mappings of a file see each other, and the file has it all', () => {
   two.unmap();
 });
 
-test('a view that outlives its mapping is empty: touching it cannot end the process', () => {
+test('a view that outlives its mapping is empty: accessing it cannot crash the process', () => {
   const mapping = mapShared(join(directory, 'shared'), 8192);
   const view = new Int32Array(mapping.buffer);
   view[0] = 7;
@@ -45,7 +45,7 @@ test('dropping a file from the cache loses nothing, written out or not, mapped o
   mapping.advise(ADVICE.populateRead);
   dropCached(fd, 0, bytes.length);
   expect(Buffer.from(mapping.buffer).equals(bytes)).toBe(true);
-  // Whether there are any is the kernel's affair.
+  // Whether there are any depends on the kernel.
   expect(mapping.hugePagesBytes() % 4096).toBe(0);
   expect(mapping.hugePagesBytes()).toBeLessThanOrEqual(bytes.length);
   mapping.unmap();

@@ -19,7 +19,7 @@ beforeAll(() => {
   symlinkSync('none', join(folder, 'nowhere'));
   mkdirSync(join(folder, 'folder'));
   execFileSync('mkfifo', [join(folder, 'pipe')]);
-  // A file of many gigabytes that takes no place.
+  // A sparse file of many gigabytes.
   writeFileSync(join(folder, 'huge'), '');
   truncateSync(join(folder, 'huge'), 2 ** 40);
 });
@@ -52,7 +52,7 @@ describe('a small file', () => {
     ['link', 'drop_file_kind', { ...regular, got: 'a link' }, { noLink: true }],
     ['small', 'drop_too_large', { expected: 3, got: 4 }, { maxBytes: 3 }],
     ['huge', 'drop_too_large', { expected: 16, got: 2 ** 40 }],
-    // The kernel says 0 bytes of it.
+    // The kernel reports 0 bytes for it.
     ['/proc/self/status', 'drop_too_large', { expected: 16, got: 'more' }],
     ['none', 'config_unreadable', { reason: 'ENOENT' }],
     ['nowhere', 'config_unreadable', { reason: 'ENOENT' }],
@@ -63,7 +63,7 @@ describe('a small file', () => {
     expect(error.message).toContain(at(name));
   });
 
-  it('is no socket', async () => {
+  it('cannot be a socket', async () => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(at('socket'), resolve));
     try {
@@ -73,14 +73,14 @@ describe('a small file', () => {
     }
   });
 
-  it('is called by the name that the caller gives it', () => {
+  it('has the name given by the caller in errors', () => {
     expect(failure('none', { name: 'The key' }).message).toMatch(/ The key: ENOENT: .*none'\.$/);
     expect(failure('folder', { name: 'The key' }).message).toMatch(
       / The key: expected a regular file, got a folder; name the file itself\.$/,
     );
   });
 
-  it('is looked at before it is read', () => {
+  it('is checked before it is read', () => {
     const inspect = (): never => {
       throw new PagegateError('bad_key_file', 'Its mode.');
     };
@@ -89,7 +89,7 @@ describe('a small file', () => {
 });
 
 describe('standard input', () => {
-  /** Reads a path in another process, which a shell starts. */
+  /** Reads a path in another process, started by a shell. */
   function read(path: string, shell: string, stdin = true) {
     const text = `
       import { readSmallFile } from ${JSON.stringify(pathToFileURL(MODULE).href)};
@@ -117,11 +117,11 @@ describe('standard input', () => {
     expect(read('-', shell)).toBe('text');
   });
 
-  it('is read no further than any file', () => {
+  it('is limited in size like any file', () => {
     expect(read('-', 'READ < /dev/zero')).toMatch(/^config_unreadable .*"expected":100000,"got":"more"/);
   });
 
-  it('is only a file of that name where a command does not offer it', () => {
+  it('is a file named "-" if a command does not accept it', () => {
     expect(read('-', 'echo text | READ', false)).toMatch(/^config_unreadable .*ENOENT/);
   });
 });

@@ -46,13 +46,13 @@ describe('sockets that share a port', () => {
     expect(listeningSockets(1)).toEqual([]);
   });
 
-  it('leave all new connections to the one that is named, also when one before it is closed, until each gets its share again', async () => {
+  it('send all new connections to the named one, even if one before it is closed, until each gets its share again', async () => {
     const [fd = -1] = listeningSockets(port);
     expect(steerConnections(fd, { first: 1, count: 1 })).toBe(true);
     await open(30);
     expect(counts).toEqual([0, 30, 0]);
     servers.shift()?.close();
-    // The last one has taken the place of the first.
+    // The last one has moved to the place of the first.
     await open(30);
     expect(counts).toEqual([0, 60, 0]);
     expect(steerConnections(listeningSockets(port)[0]!, undefined)).toBe(true);
@@ -60,7 +60,7 @@ describe('sockets that share a port', () => {
     expect(counts[2]).toBeGreaterThan(5);
   });
 
-  it('keep all new connections from those that joined later, and share them among the others', async () => {
+  it('send no new connections to those that joined later, and share them among the others', async () => {
     expect(steerConnections(listeningSockets(port)[0]!, { first: 0, count: 2 })).toBe(true);
     await open(90);
     expect(counts[2]).toBe(0);
@@ -68,20 +68,20 @@ describe('sockets that share a port', () => {
     expect(steerConnections(99_999, { first: 0, count: 2 })).toBe(false);
   });
 
-  it('share all new connections among those that joined last, where these are named', async () => {
+  it('share all new connections among those that joined last, if these are named', async () => {
     expect(steerConnections(listeningSockets(port)[0]!, { first: 1, count: 2 })).toBe(true);
     await open(90);
     expect(counts[0]).toBe(0);
     for (const count of counts.slice(1)) expect(count).toBeGreaterThan(20);
   });
 
-  it('give each its share where no socket has the place that is named', async () => {
+  it('give each its share if no socket has the named place', async () => {
     expect(steerConnections(listeningSockets(port)[0]!, { first: 3, count: 1 })).toBe(true);
     await open(90);
     for (const count of counts) expect(count).toBeGreaterThan(5);
   });
 
-  it('let nobody new in once they refuse', async () => {
+  it('admit no new socket once they refuse', async () => {
     await open(3);
     for (const fd of listeningSockets(port)) expect(refuseNewConnections(fd)).toBe(true);
     const late = connect(port, '127.0.0.1');
@@ -96,7 +96,7 @@ describe('sockets that share a port', () => {
     for (const client of clients.slice(0, 3)) expect(client.readyState).toBe('open');
   });
 
-  it('are left alone where the descriptor is none of theirs', () => {
+  it('are left alone if the descriptor is not one of them', () => {
     expect(steerConnections(99_999, undefined)).toBe(false);
     expect(refuseNewConnections(99_999)).toBe(false);
   });
@@ -109,7 +109,7 @@ describe('a datagram', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it.each(['file', 'name'])('comes to a socket by its %s', (kind) => {
+  it.each(['file', 'name'])('reaches a socket by its %s', (kind) => {
     const path = kind === 'file' ? join(folder, 'notify') : `@pagegate-test-${process.pid}`;
     const socket = new DatagramSocket(path);
     try {
@@ -120,7 +120,7 @@ describe('a datagram', () => {
     }
   });
 
-  it('that nobody can get has an error number', () => {
+  it('that cannot be delivered has an error number', () => {
     expect(sendDatagram(join(folder, 'none'), 'READY=1')).toBe(2);
     expect(sendDatagram(join(folder, 'x'.repeat(200)), 'READY=1')).toBe(36);
   });

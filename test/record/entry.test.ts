@@ -136,7 +136,7 @@ const REPAIR_CASES: readonly (readonly [string, string, Record<string, unknown>]
   ['open_page_rank_rounded', entryOf('example.com', { open_page_rank: 4.357 }), { openPageRankHundredths: 436 }],
 ];
 
-describe('of several things that are wrong, the reason', () => {
+describe('the reason, if several things are wrong,', () => {
   it.each([
     ['{"domain":"a.example","domain":""}', 'duplicate_key'],
     [`{"domain":"${'é'.repeat(1025)}"}`, 'domain_too_long'],
@@ -173,7 +173,7 @@ describe('of several things that are wrong, the reason', () => {
     [{ login: 'http://u@elsewhere.test/' }, ['page_url_userinfo']],
     [{ login: `http://elsewhere.test/${'é'.repeat(500)}` }, ['page_off_domain']],
     [{ login: `http://example.com/${'é'.repeat(500)}` }, ['page_url_too_long']],
-    // The own name wins before its URL is looked at, unless it is out before names are compared.
+    // The type's own name wins before its URL is checked, unless it is rejected before names are compared.
     [{ login: 'bad', 'sign-in': 'https://example.com/login' }, ['page_type_duplicate', 'page_url_invalid']],
     [{ login: 5, 'sign-in': 'https://example.com/login' }, ['page_url_wrong_type']],
     [{ login: null, 'sign-in': 'https://example.com/login' }, []],
@@ -183,7 +183,7 @@ describe('of several things that are wrong, the reason', () => {
 });
 
 describe('the key of a domain', () => {
-  it('counts each thing that was taken off it', () => {
+  it('counts everything that was removed from it', () => {
     const { repairs } = parseEntry(text(entryOf(' WWW.example.com.:80/ ')));
     expect(repairs).toEqual([
       'domain_trimmed',
@@ -229,13 +229,13 @@ describe('a page rank', () => {
     [1e-7, 0],
     [5e-324, 0],
     [9.999, 1000],
-  ])('%d is rounded as it is written, halves up: %d hundredths', (rank, hundredths) => {
+  ])('%d is rounded as written, halves up: %d hundredths', (rank, hundredths) => {
     const { entry, repairs } = parseEntry(text(entryOf('example.com', { open_page_rank: rank })));
     expect(entry?.openPageRankHundredths).toBe(hundredths);
     expect(repairs).toEqual(['open_page_rank_rounded']);
   });
 
-  it('of two decimals is kept as it is', () => {
+  it('with two decimals is kept unchanged', () => {
     for (let hundredths = 0; hundredths <= 1000; hundredths++) {
       const rank = Number((hundredths / 100).toFixed(2));
       const { entry, repairs } = parseEntry(text(entryOf('example.com', { open_page_rank: rank })));
@@ -244,7 +244,7 @@ describe('a page rank', () => {
   });
 });
 
-describe('what is wrong with a line', () => {
+describe('a line with an error', () => {
   it.each(LINE_CASES)('%s (case %#)', (reason, line) => {
     const parsed = parseEntry(text(line));
     expect(parsed.rejects).toEqual([{ level: 'line', reason, detail: expect.any(String) }]);
@@ -266,7 +266,7 @@ describe('what is wrong with a line', () => {
     expect(parsed.entry).toEqual({ domain: 'example.com', pageTypes: [], filteringCategories: kept });
   });
 
-  it('keeps the categories before and behind one that goes', () => {
+  it('keeps the categories before and after a rejected one', () => {
     const { entry } = parseEntry(text(entryOf('example.com', { filtering_categories: [7, 'malware', 8, 'phishing'] })));
     expect(entry?.filteringCategories).toHaveLength(2);
   });
@@ -278,7 +278,7 @@ describe('what is wrong with a line', () => {
     expect(parsed.entry).toMatchObject(part);
   });
 
-  it('has a case for every name but those of the line splitter and the core scope', () => {
+  it('has a test case for every name except those of the line splitter and the core scope', () => {
     const named = new Set([...LINE_CASES, ...PAGE_CASES, ...FACT_CASES, ...REPAIR_CASES].map(([name]) => name));
     const elsewhere = new Set(['line_too_long', 'bom_stripped', 'crlf', 'blank_line', 'page_type_outside_scope']);
     const all = [...LINE_REASONS, ...PAGE_REASONS, ...FACT_REASONS, ...REPAIRS].filter((name) => !elsewhere.has(name));
@@ -286,8 +286,8 @@ describe('what is wrong with a line', () => {
   });
 });
 
-describe('what a line says', () => {
-  it('takes every field, pages in vocabulary order, categories by path, id or name', () => {
+describe('the contents of a line', () => {
+  it('include every field, pages in vocabulary order, categories by path, id or name', () => {
     const line = entryOf('example.com', {
       global_rank: 17,
       open_page_rank: 4.35,
@@ -317,7 +317,7 @@ describe('what a line says', () => {
     expect(path.entry?.iabCategory).toBe(1);
   });
 
-  it('drops pages outside the core on request', () => {
+  it('exclude pages outside the core on request', () => {
     const line = entryOf('example.com', {
       page_types: { privacy: 'https://example.com/p', login: 'https://example.com/l' },
     });
@@ -327,7 +327,7 @@ describe('what a line says', () => {
     expect(parseEntry(text(line)).entry?.pageTypes).toHaveLength(2);
   });
 
-  it('keeps the good beside the bad', () => {
+  it('keep valid values next to invalid ones', () => {
     const line = entryOf('example.com', {
       language: 'xx',
       page_types: { login: 'https://example.com/l', mystery: 'https://example.com/', cart: 'https://evil.example/' },
@@ -345,7 +345,7 @@ describe('what a line says', () => {
     expect(entry?.globalRank).toBe(3);
   });
 
-  it('is not led astray by names that objects have by themselves', () => {
+  it('are not affected by names of built-in properties', () => {
     const line =
       '{"domain":"example.com","__proto__":{"language":"en"},"page_types":{"constructor":"https://example.com/","__proto__":"x"}}';
     const parsed = parseEntry(text(line));
@@ -353,12 +353,12 @@ describe('what a line says', () => {
     expect(reasons(line)).toEqual(['page_type_unknown', 'page_type_unknown']);
   });
 
-  it('survives deep nesting in a field nobody knows', () => {
+  it('may have deep nesting in an unknown field', () => {
     const line = `{"domain":"example.com","x":${'['.repeat(30_000)}${']'.repeat(30_000)}}`;
     expect(parseEntry(text(line)).entry?.domain).toBe('example.com');
   });
 
-  it('shortens what it quotes', () => {
+  it('are shortened when quoted', () => {
     const detail = parseEntry(text(entryOf(`${'a'.repeat(1000)}.com`))).rejects[0]?.detail ?? '';
     expect(detail.length).toBeLessThanOrEqual(160);
   });

@@ -1,4 +1,4 @@
-/** Whatever a line holds, it is read, or rejected by name. */
+/** Whatever a line contains, it is read, or rejected with a reason. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { FastScanner } from '../../src/builder/scan/fast-scanner.ts';
@@ -19,7 +19,7 @@ const FIELDS = [
 ];
 
 const nested = (open: string, depth: number, close: string): string => `${open.repeat(depth)}1${close.repeat(depth)}`;
-/** JSON texts that are hard on whoever quotes or converts a value. */
+/** JSON texts that are difficult to quote or convert. */
 const HOSTILE = [
   '{"toString":1}',
   '[{"toString":1}]',
@@ -75,7 +75,7 @@ describe('a hostile line', () => {
     }
   });
 
-  it('whose domain is no string is rejected for that', () => {
+  it('is rejected with that reason if its domain is not a string', () => {
     for (const json of HOSTILE.filter((text) => !text.startsWith('"'))) {
       expect(read(lineOf([['domain', json]])).rejects.map(({ reason }) => reason)).toEqual(['domain_wrong_type']);
     }
@@ -83,14 +83,14 @@ describe('a hostile line', () => {
     expect(read(Buffer.from('{"domain":null}')).rejects[0]?.detail).toBe('null');
   });
 
-  it('is read in a call that has little stack left', () => {
+  it('is read even if little stack is left', () => {
     const deep = `{"domain":"example.com","language":${nested('[', 32_000, ']')}}`;
     const atDepth = (left: number): string =>
       left > 0 ? atDepth(left - 1) : (read(Buffer.from(deep)).rejects[0]?.reason ?? '');
     expect(atDepth(2000)).toBe('language_wrong_type');
   });
 
-  it('of any fields and values has an entry, or a reason why not', () => {
+  it('with any fields and values gives an entry, or a reason why not', () => {
     const json = fc.oneof(
       fc.constantFrom(...HOSTILE),
       fc.json({ maxDepth: 4 }),
@@ -112,7 +112,7 @@ describe('a hostile line', () => {
     );
   });
 
-  it('says that a number is too large, not that it is no number', () => {
+  it('reports that a number is too large, not that it is not a number', () => {
     const line = '{"domain":"example.com","open_page_rank":1e999,"global_rank":-1e999}';
     expect(read(Buffer.from(line)).rejects).toEqual([
       { level: 'fact', reason: 'open_page_rank_out_of_range', detail: 'Infinity' },
@@ -122,10 +122,10 @@ describe('a hostile line', () => {
 });
 
 describe('a quote', () => {
-  it('is the beginning of the JSON text', () => {
+  it('is a prefix of the JSON text', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.integer({ min: 1, max: 200 }), (value, max) => {
-        // A number that JSON does not have is the one exception.
+        // The exception is a number that JSON cannot represent.
         const whole = JSON.stringify(value);
         expect(quoteJson(JSON.parse(whole), max).slice(0, max)).toBe(whole.slice(0, max));
       }),

@@ -1,4 +1,4 @@
-/** The program with the real builder, verifier and license: what an operator meets. */
+/** The program with the real builder, verifier and license, as an operator uses it. */
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
@@ -33,7 +33,7 @@ beforeAll(async () => {
 });
 afterAll(() => place.remove());
 
-/** Runs a command on an installation within this process, as its own `pagegate` does in a process of its own. */
+/** Runs a command on an installation inside this process, with the same result as in a process of its own. */
 async function pagegateOn({ configFile }: Installation, ...words: string[]): Promise<CommandOutcome> {
   const { status, stdout, stderr } = await pagegateHere([...words, '--config', configFile, '--json']);
   return { code: status, json: JSON.parse(stdout === '' ? stderr : stdout), stderr };
@@ -49,11 +49,11 @@ const servedPage = (): string | undefined => {
   }
 };
 
-test('a refresh before the first account makes no ledger', () => {
+test('a refresh before the first account creates no ledger', () => {
   expect(existsSync(join(place.state, 'ledger/ledger.sqlite'))).toBe(false);
 });
 
-test('a drop that no licensee could take is not signed', async () => {
+test('a drop that no licensee could accept is not signed', async () => {
   const drop = place.drop('delta', { revision: 6 });
   const file = join(drop, 'manifest.json');
   const manifest = JSON.parse(readFileSync(file, 'utf8'));
@@ -73,7 +73,7 @@ test('a drop that no licensee could take is not signed', async () => {
   expect(await sign({})).toBeUndefined();
 });
 
-describe('a refusal leaves what is served as it was', () => {
+describe('a refusal does not change what is served', () => {
   const flip = (part: Buffer): Buffer => {
     const changed = Buffer.from(part);
     changed[part.length >> 1]! ^= 0x10;
@@ -114,7 +114,7 @@ describe('a refusal leaves what is served as it was', () => {
     expect(currentGeneration(place.store)).toBe(1);
   });
 
-  // A file system that is too small can be mounted by root only; the builder's own failures are tested beside it.
+  // Only root can mount a small file system. The builder's own failures are tested elsewhere.
   test.runIf(process.getuid?.() === 0)('no space', async () => {
     const small = createInstallation();
     const { state } = small;
@@ -139,7 +139,7 @@ describe('a refusal leaves what is served as it was', () => {
   });
 });
 
-test('a newer drop is served, its index is read-only, and rollback goes back and forth', async () => {
+test('a newer drop is served, its index is read-only, and rollback works in both directions', async () => {
   const drop = place.drop('r6', { revision: 6 });
   expect((await pagegateOn(place, 'refresh', drop)).json).toMatchObject({
     outcome: 'activated',
@@ -163,7 +163,7 @@ test('a newer drop is served, its index is read-only, and rollback goes back and
   ]);
 });
 
-test('a kept generation that was damaged is not rolled back to', async () => {
+test('a rollback to a damaged generation is refused', async () => {
   const served = currentGeneration(place.store)!;
   const other = listGenerations(place.store).find((one) => !one.current)!;
   const bytes = readFileSync(other.indexFile);
@@ -205,7 +205,7 @@ describe('doctor', () => {
     }
   });
 
-  test('says of each fault what it is and what to do', async () => {
+  test('reports for each fault what it is and what to do', async () => {
     const bad = createInstallation({ config: { tls: { certificate_file: 'none.pem', key_file: 'none.key' } } });
     writeFileSync(join(bad.state, 'license/license.json'), '{}');
     chmodSync(bad.state, 0o777);
@@ -221,7 +221,7 @@ describe('doctor', () => {
     bad.remove();
   });
 
-  test('reports an index file and a configuration that are not valid', async () => {
+  test('reports an invalid index file and an invalid configuration', async () => {
     const bad = createInstallation();
     await pagegateOn(bad, 'refresh', bad.drop('r1', { revision: 1 }));
     const file = join(bad.store, 'current/index.pgx');
@@ -237,14 +237,14 @@ describe('doctor', () => {
 });
 
 test.runIf(spawnSync('openssl', ['version']).status === 0)(
-  'the vendor signs, and other tools can check it',
+  'the vendor signs, and other tools can verify the signature',
   async () => {
     const key = join(place.root, 'drops');
     expect((await run(PAGEGATE, ['license', 'keygen', '--out', key])).stderr).toBe('');
     const drop = place.drop('vendor', { revision: 50 });
     const privateKey = `${key}.private.pem`;
     await run(PAGEGATE, ['drop', 'sign', drop, '--key', privateKey]);
-    // It is not the key that the installation trusts; added beside the other signature it does no harm.
+    // It is not the key that the installation trusts. As an additional signature it does no harm.
     expect((await pagegateOn(place, 'drop', 'verify', drop)).json.error).toBe('drop_signature_invalid');
     const raw = join(place.root, 'signature');
     writeFileSync(raw, Buffer.from(readFileSync(join(drop, 'manifest.json.sig'), 'latin1'), 'base64'));
@@ -265,7 +265,7 @@ test.runIf(spawnSync('openssl', ['version']).status === 0)(
   },
 );
 
-test('a refresh is in the audit where it changed what is served', async () => {
+test('a refresh is in the audit if it changed what is served', async () => {
   const config = loadConfig({ env: {}, file: place.configFile });
   const drop = place.drop('audited', { revision: 60 });
   const outcomeOf = async (): Promise<string> =>
@@ -281,23 +281,23 @@ test('a refresh is in the audit where it changed what is served', async () => {
   ]);
 });
 
-test('a change that the audit cannot have a line of is a warning', async () => {
+test('a change that cannot be written to the audit causes a warning', async () => {
   const own = createInstallation();
   try {
     await pagegateOn(own, 'refresh', own.drop('r1', { revision: 1, domains: 4 }));
     mkdirSync(join(own.state, 'ledger'));
     writeFileSync(join(own.state, 'ledger/ledger.sqlite'), 'This is no ledger.');
     const warning = expect.stringMatching(/^The audit has no line of it: /) as string;
-    const said = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
+    const auditWarning = expect.stringMatching(/^Warning: The audit has no line of it: [^\n]*\n$/) as string;
     const refreshed = await pagegateOn(own, 'refresh', own.drop('r2', { revision: 2, domains: 4 }));
-    expect(refreshed).toMatchObject({ code: 0, stderr: said, json: { generation: 2, warnings: [warning] } });
-    expect(await pagegateOn(own, 'rollback')).toMatchObject({ code: 0, stderr: said, json: { generation: 1 } });
+    expect(refreshed).toMatchObject({ code: 0, stderr: auditWarning, json: { generation: 2, warnings: [warning] } });
+    expect(await pagegateOn(own, 'rollback')).toMatchObject({ code: 0, stderr: auditWarning, json: { generation: 1 } });
   } finally {
     own.remove();
   }
 });
 
-test('prune removes what an interrupted refresh left, and old generations', async () => {
+test('prune removes the leftovers of an interrupted refresh, and old generations', async () => {
   execFileSync('mkdir', ['-p', join(place.store, 'generations/.building-99/temp')]);
   execFileSync('ln', ['-s', 'generations/99', join(place.store, '.current-123')]);
   const { json } = await pagegateOn(place, 'prune', '--keep', '1');
@@ -306,7 +306,7 @@ test('prune removes what an interrupted refresh left, and old generations', asyn
   expect(listLitter(place.store)).toEqual([]);
 });
 
-test('a drop without a record is refused, and one with far fewer is served with a warning', async () => {
+test('a drop without records is refused, and one with far fewer is served with a warning', async () => {
   const own = createInstallation();
   try {
     const first = await pagegateOn(own, 'refresh', own.drop('r1', { revision: 1, domains: 20 }));
@@ -330,7 +330,7 @@ test('a drop without a record is refused, and one with far fewer is served with 
   }
 });
 
-test('prune and rollback make nothing where there is no index store', async () => {
+test('prune and rollback create nothing if there is no index store', async () => {
   const nowhere = join(place.root, 'nowhere');
   const words = ['--config', place.configFile, '--state-dir', nowhere];
   const { stdout } = await pagegateHere(['prune', ...words]);
@@ -345,7 +345,7 @@ test('prune and rollback make nothing where there is no index store', async () =
   expect(existsSync(nowhere)).toBe(false);
 });
 
-test('what was left out of a build, and whether what was rolled back is still kept, is told', async () => {
+test('the reports show what a build left out, and whether the generation before a rollback is kept', async () => {
   const own = createInstallation();
   try {
     const text = async (...words: string[]): Promise<string> =>

@@ -1,6 +1,6 @@
 /**
- * Runs one refresh with synthetic steps and ends itself with SIGKILL just before its n-th change of the file system.
- * Usage: killed-child.ts STORE DROP N. Prints how many changes there were where N was never reached.
+ * Runs one refresh with synthetic steps and kills itself with SIGKILL just before its n-th change of the file system. If N is never reached, prints
+ * the number of changes. Usage: killed-child.ts STORE DROP N.
  */
 import fs, { writeFileSync } from 'node:fs';
 import promises from 'node:fs/promises';
@@ -14,7 +14,7 @@ function change(): void {
   if (changes === Number(n)) process.kill(process.pid, 'SIGKILL');
 }
 
-/** Each call of one of these functions is a change. */
+/** Counts each call of these functions as a change. */
 function count<M extends object>(module: M, names: readonly (keyof M)[]): void {
   for (const name of names) {
     const original = module[name] as (...args: unknown[]) => unknown;

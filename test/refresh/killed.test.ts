@@ -1,4 +1,4 @@
-/** A refresh ended by SIGKILL before each of its changes of the file system, one after the other. */
+/** A refresh killed with SIGKILL before each of its changes of the file system, one run per change. */
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ afterAll(() => bench.remove());
 const servedRevision = (store: string): number =>
   JSON.parse(readFileSync(join(store, 'current', 'index.pgx'), 'utf8')).revision;
 
-test('at every change: one of the two generations is served whole, and the next refresh succeeds without litter', async () => {
+test('at every change: one of the two generations is served intact, and the next refresh succeeds and leaves no leftovers', async () => {
   const first = bench.drop('first', { revision: 1, key: null });
   const second = bench.drop('second', { revision: 2, key: null });
   const options = { keep: 1, trustedKeys: [], unsigned: true };
@@ -47,7 +47,7 @@ test('at every change: one of the two generations is served whole, and the next 
       [currentGeneration(store), true, 2],
     ]);
   }
-  // The moments lie on both sides of the switch, or nothing was shown.
+  // Some of the kills were before the switch and some after it; otherwise the test would show nothing.
   expect([...seen].sort()).toEqual([1, 2]);
   expect(kills).toBeGreaterThan(15);
   expect(kills).toBeLessThan(CHANGES_MAX);

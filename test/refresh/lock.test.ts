@@ -24,12 +24,12 @@ test('a second holder in the same process is refused, and the lock is free after
   expect(await withStoreLock(store, async () => 'done')).toBe('done');
 });
 
-test('a failing task gives the lock up', async () => {
+test('a failing task releases the lock', async () => {
   await expect(withStoreLock(store, () => Promise.reject(new Error('task')))).rejects.toThrow('task');
   expect(await withStoreLock(store, async () => 'done')).toBe('done');
 });
 
-test('another process is refused by name; its kill -9 frees the lock', async () => {
+test('another process is refused by name; killing it with SIGKILL frees the lock', async () => {
   const child = spawn(process.execPath, ['--input-type=module', '-e', HOLDER, store], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

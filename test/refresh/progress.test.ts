@@ -1,4 +1,4 @@
-/** How far a refresh is, as others read it in the store: what was written comes back, and what is over, foreign or broken does not. */
+/** The progress of a refresh, as other processes read it in the store. It is ignored if it is old, foreign or invalid. */
 import { spawnSync } from 'node:child_process';
 import {
   existsSync,
@@ -26,7 +26,7 @@ beforeEach(() => {
 afterEach(() => rmSync(store, { recursive: true, force: true }));
 
 describe('the progress of a refresh', () => {
-  it('comes back as it was told, and goes with the refresh', () => {
+  it('is read back as written, and ends with the refresh', () => {
     const running = new ProgressFile(store);
     expect(readProgress(store)).toBeUndefined();
     running.update({ what: 'reading the drop', share: 0.25, detail: '3 s left' });
@@ -40,7 +40,7 @@ describe('the progress of a refresh', () => {
     expect(readdirSync(store)).toEqual([]);
   });
 
-  it('leaves nothing beside it where it cannot be put into place', () => {
+  it('leaves no temporary file if it cannot be put into place', () => {
     mkdirSync(join(file(), 'taken'), { recursive: true });
     new ProgressFile(store).update({ what: 'reading the drop' });
     expect(readdirSync(store)).toEqual(['progress.json']);
@@ -49,7 +49,7 @@ describe('the progress of a refresh', () => {
     expect(existsSync(store)).toBe(false);
   });
 
-  it('is written twice a second at most, and no longer than a page shows', () => {
+  it('is written at most twice a second, and shortened to what a page shows', () => {
     const running = new ProgressFile(store);
     running.update({ what: 'x'.repeat(10_000) });
     running.update({ what: 'later' });
@@ -57,7 +57,7 @@ describe('the progress of a refresh', () => {
     running.done();
   });
 
-  it('never fails a refresh: the folder may not be there', () => {
+  it('never makes a refresh fail, even if the folder does not exist', () => {
     const running = new ProgressFile(join(store, 'none'));
     running.update({ what: 'checking the drop' });
     running.done();
@@ -88,7 +88,7 @@ describe('the progress of a refresh', () => {
     expect(readProgress(store)).toBeUndefined();
   });
 
-  it('that was not renewed for a minute is over', () => {
+  it('ends if it was not renewed for a minute', () => {
     const running = new ProgressFile(store);
     running.update({ what: 'verifying the index' });
     const then = Date.now() / 1_000 - 61;
@@ -107,7 +107,7 @@ describe('a line of progress', () => {
     expect(progressLine(progress)).toBe(line);
   });
 
-  it('says 100 only of all of it, and nothing beyond', () => {
+  it('shows 100 only at the end, and never more', () => {
     expect([0.999_999, 1, 1.5, -1].map(percentOf)).toEqual([99, 100, 100, 0]);
   });
 });

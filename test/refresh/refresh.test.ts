@@ -23,7 +23,7 @@ beforeEach(() => {
 afterEach(() => bench.remove());
 
 describe('a refresh', () => {
-  test('builds, verifies, activates, tells the server and reports', async () => {
+  test('builds, verifies, activates, notifies the server and reports', async () => {
     const steps = fakeSteps();
     const report = await refresh(bench.options(bench.drop('a', { revision: 7 })), steps);
     expect(report).toMatchObject({
@@ -56,7 +56,7 @@ describe('a refresh', () => {
     expect(again).toMatchObject({ outcome: 'unchanged', generation: 1 });
   });
 
-  test('of the served drop builds again where that is asked for', async () => {
+  test('of the served drop builds again on request', async () => {
     const drop = bench.drop('a');
     await refresh(bench.options(drop), fakeSteps());
     const again = await refresh(bench.options(drop, { rebuild: true }), fakeSteps());
@@ -64,7 +64,7 @@ describe('a refresh', () => {
     expect(currentGeneration(bench.store)).toBe(2);
   });
 
-  test('of the served drop builds again where the program cannot read the index that is served', async () => {
+  test('of the served drop builds again if the program cannot read the served index', async () => {
     const drop = bench.drop('a');
     await refresh(bench.options(drop), fakeSteps());
     const { identify } = fakeSteps();
@@ -81,7 +81,7 @@ describe('a refresh', () => {
   });
 
   test.each(['lost', 'damaged'])(
-    'of the served drop builds again where the report of its generation is %s',
+    'of the served drop builds again if the report of its generation is %s',
     async (how) => {
       const drop = bench.drop('a', { revision: 2 });
       await refresh(bench.options(bench.drop('before', { revision: 1 })), fakeSteps());
@@ -94,7 +94,7 @@ describe('a refresh', () => {
     },
   );
 
-  test('goes by the index that is served, not by the report of one that it has replaced', async () => {
+  test('depends on the served index, not on the report of one that it replaced', async () => {
     const drop = bench.drop('a', { revision: 3 });
     await refresh(bench.options(bench.drop('before', { revision: 2 })), fakeSteps());
     await refresh(bench.options(drop), fakeSteps());
@@ -110,7 +110,7 @@ describe('a refresh', () => {
     expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 2, 3]);
   });
 
-  test('keeps the last N generations, the served one among them', async () => {
+  test('keeps the last N generations, including the served one', async () => {
     for (const revision of [1, 2, 3, 4, 5]) {
       await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 3 }), fakeSteps());
     }
@@ -122,7 +122,7 @@ describe('a refresh', () => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
     const drop = bench.drop('b', { revision: 2 });
     await refresh(bench.options(drop), fakeSteps());
-    // What a kill between numbering and switching leaves: generation 2 complete, generation 1 served.
+    // The state after a kill between numbering and switching: generation 2 is complete, generation 1 is served.
     rmSync(join(bench.store, 'current'));
     symlinkSync('generations/1', join(bench.store, 'current'));
     const steps = fakeSteps({ build: () => Promise.reject(new Error('built again')) });
@@ -140,7 +140,7 @@ describe('a refresh', () => {
       'of another drop',
       JSON.stringify({ dataset: 'test', revision: 9, manifestSha256: 'a'.repeat(64), recordCount: 2 }),
     ],
-  ])('builds anew where the index of the finished generation is %s', async (_what, index) => {
+  ])('builds again if the index of the finished generation is %s', async (_what, index) => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
     const drop = bench.drop('b', { revision: 2 });
     await refresh(bench.options(drop), fakeSteps());
@@ -153,7 +153,7 @@ describe('a refresh', () => {
     expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 3]);
   });
 
-  test('that is interrupted while it verifies keeps the finished generation', async () => {
+  test('that is interrupted during verification keeps the finished generation', async () => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
     const drop = bench.drop('b', { revision: 2 });
     await refresh(bench.options(drop), fakeSteps());
@@ -171,7 +171,7 @@ describe('a refresh', () => {
     expect(listGenerations(bench.store).map((one) => one.generation)).toEqual([1, 2]);
   });
 
-  test('removes what an earlier one left unfinished', async () => {
+  test('removes the unfinished files of an earlier one', async () => {
     mkdirSync(join(bench.store, 'generations/.building-7'), { recursive: true });
     writeFileSync(join(bench.store, 'withdrawn.json.4711.tmp'), '');
     symlinkSync('generations/7', join(bench.store, '.current-7'));
@@ -180,24 +180,24 @@ describe('a refresh', () => {
     expect(readdirSync(join(bench.store, 'generations'))).toEqual(['1']);
   });
 
-  test('accepts another dataset only on purpose, of any revision', async () => {
+  test('accepts another dataset only with an option, with any revision', async () => {
     await refresh(bench.options(bench.drop('a', { revision: 5 })), fakeSteps());
     const other = bench.options(bench.drop('b', { revision: 1, dataset: 'other' }), { otherDataset: true });
     expect(await refresh(other, fakeSteps())).toMatchObject({ dataset: 'other', generation: 2 });
   });
 
-  test('accepts an unsigned drop only on purpose', async () => {
+  test('accepts an unsigned drop only with an option', async () => {
     const drop = bench.drop('a', { key: null });
     expect(await codeOf(refresh(bench.options(drop), fakeSteps()))).toBe('drop_unsigned');
     expect(await refresh(bench.options(drop, { unsigned: true }), fakeSteps())).toMatchObject({ signedBy: null });
   });
 
-  test('with --unsigned still refuses a signature that does not fit', async () => {
+  test('with --unsigned still refuses an invalid signature', async () => {
     const drop = bench.drop('a', { key: generateKeyPairSync('ed25519').privateKey });
     expect(await codeOf(refresh(bench.options(drop, { unsigned: true }), fakeSteps()))).toBe('drop_signature_invalid');
   });
 
-  test('reports a server that cannot be told, and is done all the same', async () => {
+  test('reports a server that cannot be notified, and succeeds anyway', async () => {
     const steps = fakeSteps({ notifyServer: async () => ({ server: 'failed', reason: 'refused' }) });
     expect(await refresh(bench.options(bench.drop('a')), steps)).toMatchObject({ notice: { server: 'failed' } });
     expect(currentGeneration(bench.store)).toBe(1);
@@ -209,7 +209,7 @@ interface Refusal {
   readonly code: string;
   readonly options?: Partial<RefreshOptions>;
   readonly steps?: Partial<RefreshSteps>;
-  /** Makes the bad drop; what is served is revision 5 of dataset "test". */
+  /** Creates the bad drop. Served is revision 5 of dataset "test". */
   drop(bench: Bench): string;
 }
 
@@ -219,7 +219,7 @@ const editManifest = (folder: string, edit: (manifest: Record<string, unknown>) 
   return bench_.resign(folder, manifest);
 };
 
-/** A drop that is good until it is damaged. */
+/** A drop that is valid until it is damaged. */
 const damaged =
   (damage: (folder: string, b: Bench) => void) =>
   (b: Bench): string => {
@@ -391,7 +391,7 @@ const REFUSALS: readonly Refusal[] = [
   },
 ];
 
-describe('a refusal leaves what is served as it was', () => {
+describe('a refusal does not change what is served', () => {
   test.each(REFUSALS)('$name: $code', async ({ code, options, steps, drop }) => {
     await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
     const before = readFileSync(join(bench.store, 'current/index.pgx'));
@@ -405,7 +405,7 @@ describe('a refusal leaves what is served as it was', () => {
   });
 });
 
-test('an index that was put there by hand still counts: an older drop is refused', async () => {
+test('an index that was put in place manually still counts: an older drop is refused', async () => {
   await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
   rmSync(join(bench.store, 'generations/1/report.json'));
   const older = bench.options(bench.drop('older', { revision: 4 }));
@@ -413,7 +413,7 @@ test('an index that was put there by hand still counts: an older drop is refused
   expect((await refresh(bench.options(bench.drop('newer', { revision: 6 })), fakeSteps())).generation).toBe(2);
 });
 
-test('a refresh that is interrupted while it builds leaves nothing', async () => {
+test('a refresh that is interrupted during the build leaves nothing behind', async () => {
   await refresh(bench.options(bench.drop('served', { revision: 5 })), fakeSteps());
   const controller = new AbortController();
   const steps = fakeSteps({

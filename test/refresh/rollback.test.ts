@@ -17,7 +17,7 @@ beforeEach(() => {
 afterEach(() => bench.remove());
 
 describe('a rollback', () => {
-  test('activates the generation before and is not undone by the next refresh', async () => {
+  test('activates the previous generation and is not undone by the next refresh', async () => {
     await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
     const newer = bench.drop('b', { revision: 2 });
     await refresh(bench.options(newer), fakeSteps());
@@ -40,18 +40,18 @@ describe('a rollback', () => {
     expect(currentGeneration(bench.store)).toBe(1);
   });
 
-  test('can be taken back with its number', async () => {
+  test("can be reversed with the generation's number", async () => {
     await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
     const newer = bench.drop('b', { revision: 2 });
     await refresh(bench.options(newer), fakeSteps());
     await rollback({ store: bench.store }, fakeSteps());
     expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ generation: 2 });
     expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ outcome: 'unchanged' });
-    // Going on to a newer one withdraws nothing.
+    // Switching to a newer one withdraws nothing.
     expect(readWithdrawn(bench.store)).toEqual([]);
   });
 
-  test('goes to the newest older generation whose report is kept, and to none without', async () => {
+  test('goes to the newest older generation that has a report, and to none without one', async () => {
     for (const revision of [1, 2, 3, 4])
       await refresh(bench.options(bench.drop(`r${revision}`, { revision }), { keep: 4 }), fakeSteps());
     rmSync(join(bench.store, 'generations/3/report.json'));
@@ -62,7 +62,7 @@ describe('a rollback', () => {
     expect(currentGeneration(bench.store)).toBe(2);
   });
 
-  test('to what the license does not cover is refused, and litter goes all the same', async () => {
+  test('to a drop that the license does not cover is refused, and leftovers are removed anyway', async () => {
     await refresh(bench.options(bench.drop('a', { revision: 1 })), fakeSteps());
     await refresh(bench.options(bench.drop('b', { revision: 2 })), fakeSteps());
     mkdirSync(join(bench.store, 'generations/.building-3'));
@@ -74,7 +74,7 @@ describe('a rollback', () => {
     expect(listLitter(bench.store)).toEqual([]);
   });
 
-  test('keeps what is served from being pruned, however old it is', async () => {
+  test('protects the served generation from pruning, however old it is', async () => {
     for (const revision of [1, 2, 3])
       await refresh(bench.options(bench.drop(`r${revision}`, { revision })), fakeSteps());
     await rollback({ store: bench.store, to: 1 }, fakeSteps());
@@ -82,12 +82,12 @@ describe('a rollback', () => {
     expect(await pruneGenerations(bench.store, 1)).toEqual([3]);
     expect(await pruneGenerations(bench.store, 0)).toEqual([]);
     expect(currentGeneration(bench.store)).toBe(1);
-    // Where nothing is served all that are kept are others.
+    // If no generation is served, all of them count toward the number to keep.
     rmSync(join(bench.store, 'current'));
     expect(await pruneGenerations(bench.store, 1)).toEqual([]);
   });
 
-  test('keeps one mark for a manifest, and few of them', async () => {
+  test('keeps one mark per manifest, and few of them', async () => {
     const mark = (n: number) => ({ manifestSha256: `m${n}`, generation: n, revision: n, withdrawnAt: '' });
     const file = join(bench.store, 'withdrawn.json');
     mkdirSync(bench.store);
@@ -145,7 +145,7 @@ describe('a rollback', () => {
     rmSync(join(bench.store, 'withdrawn.json'));
     const report = await refresh(bench.options(bench.drop('n3', { revision: 3 })), fakeSteps());
     expect(report).toMatchObject({ generation: 3, previousGeneration: 1 });
-    // A store that an earlier version made has the generations and the marks alone.
+    // A store of an earlier version has only the generations and the marks.
     await rollback({ store: bench.store }, fakeSteps());
     await pruneGenerations(bench.store, 1);
     rmSync(join(bench.store, 'last-number'));
@@ -166,7 +166,7 @@ describe('a rollback', () => {
     expect(readWithdrawn(bench.store)).toEqual([]);
   });
 
-  test('from an older drop is not undone by the next refresh either, and is marked before the switch', async () => {
+  test('from an older drop is also not undone by the next refresh, and is marked before the switch', async () => {
     const [older, newer] = [bench.drop('a', { revision: 1 }), bench.drop('b', { revision: 2 })];
     await refresh(bench.options(older), fakeSteps());
     await refresh(bench.options(newer, { keep: 1 }), fakeSteps());
@@ -185,14 +185,14 @@ describe('a rollback', () => {
       revision: 1,
       withdrawn: { generation: 2, revision: 2 },
     });
-    // It is not what a rollback without a number goes to, though its number is the one before.
+    // A rollback without a number does not go to it, although it has the previous number.
     expect(await codeOf(rollback({ store: bench.store }, fakeSteps()))).toBe('nothing_to_roll_back');
-    // With its number it comes back, and what is left then is older.
+    // With its number it is activated again, and the generation that it replaces is older.
     expect(await rollback({ store: bench.store, to: 2 }, fakeSteps())).toMatchObject({ revision: 2 });
     expect(readWithdrawn(bench.store)).toEqual([]);
   });
 
-  test('by a refresh with --rollback marks what is left only where the other drop is older', async () => {
+  test('by a refresh with --rollback marks the replaced drop only if the other drop is older', async () => {
     const cases: readonly (readonly [DropSpec, readonly number[]])[] = [
       [{ revision: 1 }, [2]],
       [{ revision: 3 }, []],
@@ -224,7 +224,7 @@ describe('a rollback', () => {
     expect(await refresh(bench.options(newer), fakeSteps())).toMatchObject({ withdrawn: { revision: 2 } });
   });
 
-  test('is refused where nothing older is kept, and for a number that is not kept', async () => {
+  test('is refused if no older generation is kept, and for a number that is not kept', async () => {
     await refresh(bench.options(bench.drop('a')), fakeSteps());
     const refused = rollback({ store: bench.store }, fakeSteps());
     await expect(refused).rejects.toThrow(/^No older generation is kept that was not rolled back before/);

@@ -1,4 +1,4 @@
-/** The steps that a refresh and a rollback drive: the verifier, and what a running server says. */
+/** The steps of a refresh and a rollback: the verifier, and the notice to a running server. */
 import { chmodSync, closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -49,7 +49,7 @@ describe('the notice to the server', () => {
       answer('', [{ worker: 1, reason: 'is being started' }]),
       { server: 'failed', reason: 'worker 1 is being started; its replacement will' },
     ],
-  ] as const)('says what came of it: one %s', async (_what, reply, notice) => {
+  ] as const)('returns the outcome: one %s', async (_what, reply, notice) => {
     mkdirSync(dirname(socket), { recursive: true });
     const command = async (): Promise<unknown> => reply;
     const server = await listenControl(socket, { reload: command, restart: command, drain: command, status: command });
@@ -60,7 +60,7 @@ describe('the notice to the server', () => {
     }
   });
 
-  it('tells a server that fails from one that does not run', async () => {
+  it('distinguishes a server that fails from one that does not run', async () => {
     expect(await steps.notifyServer(2)).toEqual({ server: 'not_running' });
     const command = async (): Promise<unknown> => Promise.reject(new Error('no memory'));
     const server = await listenControl(socket, { reload: command, restart: command, drain: command, status: command });

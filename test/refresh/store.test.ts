@@ -15,7 +15,7 @@ beforeEach(() => {
 afterEach(() => bench.remove());
 
 test.each(['generations/1/..', 'generations/01', 'generations', 'other/1', '../generations/1', '/generations/1'])(
-  'a store whose current one is %s is damaged',
+  'a store whose current link is %s is damaged',
   (target) => {
     mkdirSync(bench.store);
     symlinkSync(target, join(bench.store, 'current'));
@@ -23,13 +23,13 @@ test.each(['generations/1/..', 'generations/01', 'generations', 'other/1', '../g
   },
 );
 
-test('a store whose current one is a folder is damaged, and nothing is put in its place', async () => {
+test('a store whose current link is a folder is damaged, and the folder is not replaced', async () => {
   mkdirSync(join(bench.store, 'current'), { recursive: true });
   expect(await codeOf(switchCurrent(bench.store, 1))).toBe('store_damaged');
   expect(await codeOf(refresh(bench.options(bench.drop('a')), fakeSteps()))).toBe('store_damaged');
 });
 
-test('a store whose current one was copied as a folder says what to do, and that helps', async () => {
+test('a store whose current link was copied as a folder: the error says what to do, and that works', async () => {
   await refresh(bench.options(bench.drop('a')), fakeSteps());
   const link = join(bench.store, 'current');
   rmSync(link);
@@ -40,7 +40,7 @@ test('a store whose current one was copied as a folder says what to do, and that
   expect(currentGeneration(bench.store)).toBe(1);
 });
 
-test('generations come in the order of their numbers', () => {
+test('generations are listed in order of their numbers', () => {
   for (const name of ['10', '9', '0', '01', '1234567890', 'x']) {
     mkdirSync(join(bench.store, 'generations', name), { recursive: true });
   }
@@ -62,24 +62,24 @@ describe('a report', () => {
     ['a revision that is a text', { revision: '1' }],
     ['a dataset that is a list', { dataset: ['test'] }],
     ['an invalid count', { recordCount: null }],
-  ])('with %s is not one', (_name, change) => {
+  ])('with %s is not accepted', (_name, change) => {
     const report = JSON.parse(readFileSync(file(), 'utf8')) as object;
     expect(reported(JSON.stringify(report))).toEqual(report);
     expect(reported(JSON.stringify({ ...report, ...change }))).toBeUndefined();
   });
 
-  test.each(HOSTILE_JSON)('with $name is not one', ({ spoil }) => {
+  test.each(HOSTILE_JSON)('with $name is not accepted', ({ spoil }) => {
     expect(reported(spoil(JSON.stringify(JSON.parse(readFileSync(file(), 'utf8')))))).toBeUndefined();
   });
 
-  test('that is a pipe is not waited for', () => {
+  test('that is a pipe does not block the reader', () => {
     rmSync(file());
     execFileSync('mkfifo', [file()]);
     expect(listGenerations(bench.store)[0]!.report).toBeUndefined();
   });
 });
 
-test('a store that cannot be written has a name for it', async () => {
+test('a store that cannot be written has its own error code', async () => {
   writeFileSync(join(bench.root, 'file'), '');
   const store = join(bench.root, 'file/index');
   expect(await codeOf(refresh({ ...bench.options(bench.drop('a')), store }, fakeSteps()))).toBe('store_unavailable');

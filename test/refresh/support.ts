@@ -1,4 +1,4 @@
-/** A synthetic drop and steps that stand for the builder, so that refresh is tested alone. */
+/** A synthetic drop, and steps that replace the builder, to test a refresh alone. */
 import { generateKeyPairSync, hash, type KeyObject } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +15,7 @@ export interface DropSpec {
   readonly kind?: string;
   readonly vocabularyVersion?: number;
   readonly parts?: Readonly<Record<string, Uint8Array>>;
-  /** Signs the manifest; null leaves it unsigned. */
+  /** Signs the manifest. null: it stays unsigned. */
   readonly key?: KeyObject | null;
 }
 
@@ -26,14 +26,14 @@ export interface Bench {
   readonly trusted: TrustedKey[];
   drop(name: string, spec?: DropSpec): string;
   options(drop: string, extra?: Partial<RefreshOptions>): RefreshOptions;
-  /** Writes and signs a manifest that was changed by hand, as a value or as bytes. */
+  /** Writes and signs a manifest that a test changed, as a value or as bytes. */
   resign(folder: string, manifest: unknown): string;
   remove(): void;
 }
 
 export const PART = gzipSync('{"domain":"example.com"}\n{"domain":"example.org"}\n');
 
-/** A folder to work in, a vendor key and a maker of drops. */
+/** A working folder, a vendor key and functions that create drops. */
 export function createBench(): Bench {
   const root = mkdtempSync(join(tmpdir(), 'pagegate-refresh-'));
   const { privateKey, publicKey } = generateKeyPairSync('ed25519');
@@ -89,7 +89,7 @@ function identify(file: string): IndexIdentity {
   }
 }
 
-/** Steps whose "index" is a JSON file that names what it was built from. */
+/** Steps whose "index" is a JSON file that names the drop it was built from. */
 export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps & { readonly notified: number[] } {
   const notified: number[] = [];
   return {
@@ -119,7 +119,7 @@ export function fakeSteps(overrides: Partial<RefreshSteps> = {}): RefreshSteps &
   };
 }
 
-/** The code of the failure that a task ends with. */
+/** Returns the code of the error with which a task fails. */
 export async function codeOf(task: Promise<unknown>): Promise<string> {
   try {
     await task;

@@ -52,7 +52,7 @@ const changed = (change: object): string => JSON.stringify({ ...FULL, ...change 
 const exception = (change: object): string =>
   changed({ exceptions: [{ page_type: 'login', domain: 'example.com', expires: '2026-12-31', ...change }] });
 
-describe('spec 2.5: what a register entry may hold', () => {
+describe('spec 2.5: the contents of a register entry', () => {
   it.each([
     ['the required fields alone', SMALLEST],
     ['every field', FULL],
@@ -110,15 +110,15 @@ describe('spec 2.5: what a register entry may hold', () => {
     ['another hosting', changed({ hosted_by: 'cloud' }), 'hosted_by'],
     ['another rule for the unclassified', changed({ unclassified_destinations: 'allow' }), 'unclassified_destinations'],
     ['tools as text', changed({ tools_and_mcp_servers: 'browser' }), 'tools_and_mcp_servers'],
-    ['a tool that is no text', changed({ tools_and_mcp_servers: ['a', 1] }), 'tools_and_mcp_servers[1]'],
-    ['a data class that is no text', changed({ data_classes: [null] }), 'data_classes[0]'],
+    ['a tool that is not a text', changed({ tools_and_mcp_servers: ['a', 1] }), 'tools_and_mcp_servers[1]'],
+    ['a data class that is not a text', changed({ data_classes: [null] }), 'data_classes[0]'],
     ['exceptions as an object', changed({ exceptions: {} }), 'exceptions'],
-    ['an exception that is no object', changed({ exceptions: ['login'] }), 'exceptions[0]'],
+    ['an exception that is not an object', changed({ exceptions: ['login'] }), 'exceptions[0]'],
     ['an exception without page_type', exception({ page_type: undefined }), 'exceptions[0].page_type'],
     ['an exception without domain', exception({ domain: undefined }), 'exceptions[0].domain'],
     ['an exception without expires', exception({ expires: undefined }), 'exceptions[0].expires'],
     ['an exception that ends on no day', exception({ expires: '2026-13-01' }), 'exceptions[0].expires'],
-    ['an approval that is no boolean', exception({ requires_approval: 'yes' }), 'exceptions[0].requires_approval'],
+    ['an approval that is not a boolean', exception({ requires_approval: 'yes' }), 'exceptions[0].requires_approval'],
     ['a list in the place of an entry', '[[]]', ''],
     ['text in the place of an entry', '"AG-0001"', ''],
   ] as [string, string, string][])('refuses %s and points at the field', (_name, text, field) => {
@@ -127,12 +127,16 @@ describe('spec 2.5: what a register entry may hold', () => {
   });
 });
 
-describe('what a finding says', () => {
+describe('the text of a finding', () => {
   it.each([
     ['a date in another form', changed({ review_by: '2026-2-3' }), 'must be a date, YYYY-MM-DD; got "2026-2-3"'],
     ['a number for a date', changed({ review_by: 7 }), 'must be a date, YYYY-MM-DD; got 7'],
     ['a day that does not exist', changed({ review_by: '2026-02-30' }), 'must be a date, YYYY-MM-DD; got "2026-02-30"'],
-    ['no date where null may be', changed({ retired_on: 'soon' }), 'must be a date, YYYY-MM-DD, or null; got "soon"'],
+    [
+      'no date in a field that may be null',
+      changed({ retired_on: 'soon' }),
+      'must be a date, YYYY-MM-DD, or null; got "soon"',
+    ],
     ['an id in another form', changed({ agent_id: 'AG-1' }), 'must match ^AG-[0-9]{4,}$; got "AG-1"'],
     ['another status', changed({ status: 'Pilot' }), /^must be one of proposed, .*; got "Pilot"$/],
   ] as [string, string, string | RegExp][])('of %s', (_name, text, message) => {
@@ -161,7 +165,7 @@ describe('docs/register.md', () => {
     expect(rows).toEqual(expected);
   });
 
-  it('shows what the program prints', () => {
+  it('shows the output of the program', () => {
     const first = JSON.stringify({ ...SMALLEST, status: 'active' });
     const second = JSON.stringify({ ...SMALLEST, agent_id: 'AG-0002', owner: undefined });
     const shown = [...page.matchAll(/^agents\.json:\d+: (entry \d) \((.*)\): error: (.*)$/gm)];
@@ -171,8 +175,8 @@ describe('docs/register.md', () => {
   });
 });
 
-describe('where a finding points', () => {
-  it('names file, line, entry, agent and field in an array of entries', () => {
+describe('the place of a finding', () => {
+  it('has file, line, entry, agent and field in an array of entries', () => {
     const text = JSON.stringify([SMALLEST, { ...SMALLEST, agent_id: 'AG-0002', status: 'active' }], null, 2);
     const line = text.split('\n').findIndex((l) => l.includes('"active"')) + 1;
     expect(findingsFor(text)).toEqual([
@@ -188,7 +192,7 @@ describe('where a finding points', () => {
     ]);
   });
 
-  it('counts lines of NDJSON, blank lines and CRLF included', () => {
+  it('counts lines of NDJSON, including blank ones and those with CRLF', () => {
     const bad = JSON.stringify({ ...SMALLEST, agent_id: 'AG-0002', agency_tier: 9 });
     const text = `\ufeff${JSON.stringify(SMALLEST)}\r\n\r\n${bad}\r\n{"agent_id":\r\n`;
     expect(findingsFor(text).map((f) => [f.line, f.entry, f.field])).toEqual([
@@ -197,19 +201,19 @@ describe('where a finding points', () => {
     ]);
   });
 
-  it('gives the line of the entry for a field that is missing', () => {
+  it('is the line of the entry for a missing field', () => {
     const text = `[\n${JSON.stringify(SMALLEST)},\n${JSON.stringify({ ...SMALLEST, agent_id: 'AG-0002', owner: undefined })}]`;
     expect(findingsFor(text)).toMatchObject([
       { line: 3, entry: 2, field: 'owner', message: 'is required and missing' },
     ]);
   });
 
-  it('finds a name that is there twice, which JSON.parse would hide', () => {
+  it('is given for a repeated name, which JSON.parse would hide', () => {
     const text = JSON.stringify(SMALLEST, null, 1).replace('"owner"', '"status": "retired",\n "owner"');
     expect(errorsFor(text)).toMatchObject([{ field: 'status', message: 'is there twice; keep one' }]);
   });
 
-  it('finds a name that is there twice under two spellings', () => {
+  it('is given for a name that is repeated in another spelling', () => {
     const text = JSON.stringify(SMALLEST).replace('{', '{"\\u006fwner":"Bob Example",');
     expect(errorsFor(text)).toMatchObject([{ field: 'owner' }]);
   });
@@ -224,39 +228,39 @@ describe('where a finding points', () => {
     ['deep nesting', `${'['.repeat(100_000)}`, 1],
     ['no text', ' \n', 1],
     ['a list without entries', '[]', 1],
-  ])('points at the line of %s', (_name, text, line) => {
+  ])('is the line of %s', (_name, text, line) => {
     const errors = errorsFor(text);
     expect(errors).toHaveLength(1);
     expect(errors[0]?.line).toBe(line);
   });
 
-  it('refuses bytes that are not UTF-8', () => {
+  it('is given for bytes that are not UTF-8', () => {
     expect(findingsFor(Uint8Array.of(0x7b, 0xff, 0x7d))).toMatchObject([
       { severity: 'error', message: 'is not UTF-8 text' },
     ]);
   });
 
-  it('keeps a name such as __proto__ an ordinary field', () => {
+  it('is given for a name such as __proto__, which is an ordinary field', () => {
     const text = JSON.stringify(SMALLEST).replace('{', '{"__proto__":{"owner":1},');
     expect(findingsFor(text)).toMatchObject([{ severity: 'warning', field: '__proto__' }]);
   });
 });
 
-describe('what is allowed but worth a look', () => {
+describe('a valid entry with a possible mistake', () => {
   it.each([
-    ['a field nobody knows', { risk_scor: 10 }, 'risk_scor'],
+    ['an unknown field', { risk_scor: 10 }, 'risk_scor'],
     ['a blank owner', { owner: ' ' }, 'owner'],
-    ['a lifetime that is no duration', { credential_lifetime: 'forever' }, 'credential_lifetime'],
+    ['a lifetime that is not a duration', { credential_lifetime: 'forever' }, 'credential_lifetime'],
     [
-      'a field of an exception that nobody knows',
+      'an unknown field of an exception',
       { exceptions: [...FULL.exceptions, { ...FULL.exceptions[1], requires_aproval: true }] },
       'exceptions[2].requires_aproval',
     ],
-  ])('warns of %s', (_name, change, field) => {
+  ])('leads to a warning about %s', (_name, change, field) => {
     expect(findingsFor(changed(change))).toMatchObject([{ severity: 'warning', field }]);
   });
 
-  it('warns of an agent_id that two entries share, over files', () => {
+  it('leads to a warning about an agent_id that two entries share, across files', () => {
     const validator = new RegisterValidator();
     const contents = new TextEncoder().encode(JSON.stringify(SMALLEST));
     validator.add('a.json', contents);
@@ -266,7 +270,7 @@ describe('what is allowed but worth a look', () => {
     expect(report.findings[0]?.message).toBe('AG-0001 is also the id of the entry at a.json:1');
   });
 
-  it('keeps a thousand findings and counts the rest', () => {
+  it('does not lead to more than a thousand findings: the rest is counted', () => {
     const validator = new RegisterValidator();
     validator.add('a.json', new TextEncoder().encode(JSON.stringify(Array.from({ length: 300 }, () => ({})))));
     const report = validator.report();

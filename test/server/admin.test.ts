@@ -25,12 +25,12 @@ afterAll(() => server.stop());
 const admin = async (path: string, init: RequestInit = {}) => read(await fetch(`${server.adminUrl}${path}`, init));
 
 describe('the admin listener', () => {
-  it('/livez, /readyz', async () => {
+  it('answers /livez and /readyz', async () => {
     expect((await admin('/livez')).body).toEqual({ alive: true });
     expect(await admin('/readyz')).toMatchObject({ status: 200, body: { ready: true, reasons: [] } });
   });
 
-  it('/status tells what is served', async () => {
+  it('reports in /status what is served', async () => {
     const { body } = await admin('/status');
     expect(body).toMatchObject({ ready: true, tls: false, worker_restarts: 0 });
     expect(body.workers[0]).toMatchObject({
@@ -42,7 +42,7 @@ describe('the admin listener', () => {
     });
   });
 
-  it('/metrics is Prometheus text: every sample has its type, and no label tells a domain, a key or an address', async () => {
+  it('serves Prometheus text at /metrics: every sample has a type, and no label contains a domain, a key or an address', async () => {
     await server.check('?domain=example.com');
     await server.check('?domain=secret-project.net');
     await server.check('?domain=%zz');
@@ -65,7 +65,7 @@ describe('the admin listener', () => {
       samples.set(`${name}${sample![2] ?? ''}`, Number(sample![3]));
     }
     for (const name of [...types.keys()]) expect(METRICS).toHaveProperty(name.replace('pagegate_', ''));
-    // Without TLS, with no account near its limit, and on a host of its own.
+    // Absent here: the server has no TLS, no account near its limit, and belongs to no fleet.
     const absent = Object.keys(METRICS).filter((name) => !types.has(`pagegate_${name}`));
     expect(absent).toEqual([
       'certificate_expiry_seconds',
@@ -80,7 +80,7 @@ describe('the admin listener', () => {
     expect(samples.get('pagegate_requests_total{status="400",code="bad_encoding"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_verdicts_total{verdict="allow",layer="default"}')).toBeGreaterThanOrEqual(1);
     expect(samples.get('pagegate_index_generation')).toBe(1);
-    // The index that a worker begins with is no swap, and each series is there before its first count.
+    // Loading the first index is not a swap. Each series exists before its first count.
     for (const part of ['index', 'policy', 'certificate'])
       for (const outcome of ['done', 'refused'])
         expect(samples.get(`pagegate_swaps_total{part="${part}",outcome="${outcome}"}`)).toBe(0);
@@ -101,7 +101,7 @@ describe('the admin listener', () => {
     ['localhost.evil.example', 421],
     ['pagegate.internal.evil.example', 421],
   ])(
-    'is called by an address, as localhost, or by a name of the configuration: Host %j is %i',
+    'may be called by an address, as localhost, or by a name of the configuration: Host %j is %i',
     async (host, status) => {
       for (const path of ['/livez', '/readyz', '/metrics', '/status', '/x']) {
         const answer = await new Promise<number>((resolve, reject) => {
@@ -115,7 +115,7 @@ describe('the admin listener', () => {
     },
   );
 
-  it('only reads', async () => {
+  it('accepts only reads', async () => {
     for (const path of ['/livez', '/reload', '/status']) {
       const { status, headers } = await admin(path, { method: 'POST' });
       expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
@@ -131,14 +131,14 @@ describe('the control socket', () => {
     expect(statSync(server.paths.socket).mode & 0o777).toBe(0o660);
   });
 
-  it('status and reload', async () => {
+  it('answers status and reload', async () => {
     const status = (await askServer(server.paths.socket, 'status')) as ServerStatus;
     expect(status.ready).toBe(true);
     const reply = (await askServer(server.paths.socket, 'reload')) as { workers: { index: string }[] };
     expect(reply.workers.map((worker) => worker.index)).toEqual(['generation 1']);
   });
 
-  /** Sends some bytes, and waits for the reply. */
+  /** Sends bytes and waits for the reply. */
   async function send(bytes: string): Promise<unknown> {
     const socket = connect(server.paths.socket, () => socket.write(bytes));
     return JSON.parse(await text(socket));
@@ -149,7 +149,7 @@ describe('the control socket', () => {
     expect(((await askServer(server.paths.socket, 'status')) as ServerStatus).ready).toBe(true);
   });
 
-  it('takes a line of 256 bytes, and none that is longer, whether or not it has ended', async () => {
+  it('accepts a line of 256 bytes and refuses longer ones, with or without a line feed', async () => {
     const line = (sizeBytes: number): string => '{"command":"status"}'.padEnd(sizeBytes);
     expect(await send(`${line(256)}\n`)).toMatchObject({ ok: true });
     expect(await send(`${line(257)}\n`)).toMatchObject({ ok: false, error: 'usage' });
@@ -157,7 +157,7 @@ describe('the control socket', () => {
     expect(await send(`${line(100_000)}\n`)).toMatchObject({ ok: false, error: 'usage' });
   });
 
-  it('a second server on the same state directory is refused; a file in the way stays', async () => {
+  it('refuses a second server on the same state directory, and leaves another file in its place alone', async () => {
     const handlers = { reload: async () => 0, restart: async () => 0, drain: async () => 0, status: async () => 0 };
     await expect(listenControl(server.paths.socket, handlers)).rejects.toMatchObject({ code: 'server_running' });
     const file = `${server.paths.runDir}/file`;
@@ -166,7 +166,7 @@ describe('the control socket', () => {
     await expect(listenControl(`/tmp/${'x'.repeat(120)}`, handlers)).rejects.toMatchObject({ code: 'listen_failed' });
   });
 
-  it('the socket of a server that hangs is not taken for one left behind, also when no more connections can wait', async () => {
+  it('does not take the socket of a server that hangs for a stale one, even if its backlog is full', async () => {
     const path = join(server.paths.runDir, 'hung.sock');
     const script = `require('node:net').createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => console.log('listening'))`;
     const hung = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -195,14 +195,14 @@ describe('the control socket', () => {
     }
   });
 
-  it('a socket that a killed server left behind is replaced', async () => {
+  it('replaces the socket that a killed server left behind', async () => {
     await expect(askServer(`${server.paths.runDir}/none.sock`, 'status')).rejects.toMatchObject({
       code: 'server_not_running',
     });
     await expect(askServer(`/tmp/${'x'.repeat(120)}`, 'status')).rejects.toMatchObject({ code: 'server_not_running' });
   });
 
-  it('may have a path that is longer than an address of the kernel', async () => {
+  it('may have a path longer than a socket address allows', async () => {
     const folder = join(server.paths.runDir, 'a'.repeat(100), 'ä'.repeat(100));
     const path = join(folder, 'pagegate.sock');
     await expect(askServer(path, 'status')).rejects.toMatchObject({ code: 'server_not_running' });
@@ -218,7 +218,7 @@ describe('the control socket', () => {
     expect(readdirSync(folder)).toEqual([]);
   });
 
-  it('with as many connections as it takes is busy, and not taken for none', async () => {
+  it('is reported as busy, not as missing, when it has the maximum of connections', async () => {
     const idle = await Promise.all(
       Array.from({ length: LIMITS.socketConnections.value }, async () => {
         const socket = connect(server.paths.socket);
@@ -233,7 +233,7 @@ describe('the control socket', () => {
     }
   });
 
-  /** Asks a server that answers with these pieces, a moment between two of them. */
+  /** Queries a server that sends its reply in these pieces, with a pause between them. */
   async function askPieces(pieces: readonly Buffer[]): Promise<unknown> {
     const path = `${server.paths.runDir}/pieces.sock`;
     const answering = createServer((socket) => {
@@ -253,7 +253,7 @@ describe('the control socket', () => {
     }
   }
 
-  it('may cut its answer within a character', async () => {
+  it('may split its reply within a character', async () => {
     const answer = Buffer.from('{"ok":true,"result":"Prüfung"}');
     const inside = answer.indexOf('ü') + 1;
     expect(await askPieces([answer.subarray(0, inside), answer.subarray(inside)])).toBe('Prüfung');
@@ -262,7 +262,7 @@ describe('the control socket', () => {
   it.each([
     ['nothing', [], 'The server ended.'],
     ['half an answer', [Buffer.from('{"ok":tr')], 'The server ended in the middle of its answer.'],
-  ])('that ends after %s is told so', async (_what, pieces, text) => {
+  ])('reports a reply that ends after %s', async (_what, pieces, text) => {
     await expect(askPieces(pieces)).rejects.toMatchObject({
       code: 'server_refused',
       message: expect.stringContaining(text),

@@ -3,14 +3,14 @@ import type { Index } from '../../src/index/read.ts';
 import { AnswerWriter } from '../../src/server/request/answer-body.ts';
 
 const VERDICT = { verdict: 'allow', layer: 'default', id: 'classified_read', note: 'A "note".' } as const;
-// For a domain that is not found only the sizes are asked for.
+// A domain that is not found needs only the sizes of the index.
 const index = { info: { maxAnswerSizeBytes: 1_000 } } as Index;
 const text = (quota: number): string =>
   `{"domain":"unknown.net","found":false,"page_types":{},"quota_remaining":${quota},"verdict":"allow","matched":` +
   `${JSON.stringify({ layer: 'default', id: 'classified_read', note: 'A "note".' })}}`;
 
-describe('the writer of answers', () => {
-  it('puts in quotas of any number of digits, one after the other', () => {
+describe('the response writer', () => {
+  it('inserts quotas of any number of digits, one after the other', () => {
     const writer = new AnswerWriter();
     const max = Number.MAX_SAFE_INTEGER;
     for (const quota of [100, 99, 10, 9, 1, 0, 9, 10, max, 0, max, max - 1, 123_456]) {

@@ -12,7 +12,7 @@ import {
 } from '../../src/server/request/burst-limit.ts';
 
 const WINDOW_MS = 60_000;
-/** Times are kept in ticks of 16 ms, rounded so that a window is never too short; it may be up to two ticks too long. */
+/** Times are kept in ticks of 16 ms and rounded so that a window is never too short. It may be up to two ticks too long. */
 const SLACK_MS = 32;
 
 function guardWith(limits: { limit: number; max_clients: number }) {
@@ -25,7 +25,7 @@ function guardWith(limits: { limit: number; max_clients: number }) {
 const v4 = (n: number) => parseAddress(`10.${(n >> 16) & 255}.${(n >> 8) & 255}.${n & 255}`)!;
 
 describe('the burst limit', () => {
-  it('lets 240 requests pass in a minute and no more', () => {
+  it('lets 240 requests pass in a minute, and no more', () => {
     const { guard, clock } = guardWith({ limit: 240, max_clients: 1024 });
     for (let i = 0; i < 240; i++) {
       clock.now += 100;
@@ -39,7 +39,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1))).toBe(0);
   });
 
-  it('does not count what it refused', () => {
+  it('does not count the requests that it refused', () => {
     const { guard, clock } = guardWith({ limit: 3, max_clients: 1024 });
     for (let i = 0; i < 3; i++) expect(guard.admit(v4(1))).toBe(0);
     for (let i = 0; i < 100; i++) expect(guard.admit(v4(1))).toBeGreaterThan(0);
@@ -47,7 +47,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1))).toBe(0);
   });
 
-  it('is a sliding window: never more than the limit in any 60 seconds, and no less than the limit allows', () => {
+  it('is a sliding window: never more than the limit in any 60 seconds, and never refuses below the limit', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 5 }),
@@ -75,7 +75,7 @@ describe('the burst limit', () => {
     );
   });
 
-  it('Retry-After is enough, and not more than a second too much', () => {
+  it('gives a Retry-After that is long enough, and at most one second too long', () => {
     const { guard, clock } = guardWith({ limit: 1, max_clients: 1024 });
     expect(guard.admit(v4(1))).toBe(0);
     clock.now += 12_345;
@@ -86,7 +86,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1))).toBe(0);
   });
 
-  it('counts IPv6 by /64 and IPv4 by address, also where IPv4 comes mapped', () => {
+  it('counts IPv6 by /64 and IPv4 by address, including IPv4-mapped IPv6 addresses', () => {
     const { guard } = guardWith({ limit: 1, max_clients: 1024 });
     expect(guard.admit(parseAddress('2001:db8:1:2::1')!)).toBe(0);
     expect(guard.admit(parseAddress('2001:db8:1:2:ffff::9')!)).toBeGreaterThan(0);
@@ -105,19 +105,19 @@ describe('the burst limit', () => {
       expect(guard.admit(parseAddress(other)!), other).toBe(0);
   });
 
-  it('tells the clients of one set apart, IPv4 from IPv6 with the same bits, too', () => {
+  it('distinguishes the clients of one set, including IPv4 and IPv6 addresses with the same bits', () => {
     const { guard } = guardWith({ limit: 1, max_clients: 8 });
     const clients = ['1.2.3.4', '102:304::', '102:304:0:1::', '102:304:1::', '102:305::', '1.2.3.5', '::', '0.0.0.0'];
     for (const client of clients) expect(guard.admit(parseAddress(client)!), client).toBe(0);
     for (const client of clients) expect(guard.admit(parseAddress(client)!), client).toBeGreaterThan(0);
   });
 
-  it('spreads the networks of one provider over its memory', () => {
+  it('spreads the networks of one provider over its table', () => {
     const { guard } = guardWith({ limit: 1, max_clients: 1024 });
     for (let n = 0; n < 100; n++) expect(guard.admit(parseAddress(`2001:db8:${n.toString(16)}:1::`)!)).toBe(0);
   });
 
-  it('puts clients together that nobody can foretell', () => {
+  it('groups clients into sets unpredictably', () => {
     const shared = (): string => {
       const { guard } = guardWith({ limit: 1, max_clients: 64 });
       return Array.from({ length: 500 }, (_, n) => (guard.admit(v4(n)) === 0 ? '-' : 'x')).join('');
@@ -125,7 +125,7 @@ describe('the burst limit', () => {
     expect(shared()).not.toBe(shared());
   });
 
-  it('knows clients apart in the first minute after the start of the host', () => {
+  it('distinguishes clients in the first minute after the host starts', () => {
     const { guard, clock } = guardWith({ limit: 2, max_clients: 8 });
     clock.now = 0;
     for (const n of [1, 2, 3]) {
@@ -134,7 +134,7 @@ describe('the burst limit', () => {
     }
   });
 
-  it('has a place for every number of clients that it is asked for', () => {
+  it('supports every configured number of clients', () => {
     const size = (max_clients: number): number => burstTableSizeBytes({ limit: 1, max_clients });
     expect(size(1)).toBe(size(8));
     expect(size(9)).toBeGreaterThan(size(8));
@@ -142,13 +142,13 @@ describe('the burst limit', () => {
     expect(guardWith({ limit: 1, max_clients: 1 }).guard.admit(v4(1))).toBe(0);
   });
 
-  it('refuses memory that nobody has prepared', () => {
+  it('refuses memory that was not initialized', () => {
     const limits = { limit: 1, max_clients: 8 };
     const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
     expect(() => new BurstLimiter(memory, limits)).toThrow(/not initialized/);
   });
 
-  it('a worker whose clock is read a little earlier does not forget what another one counted', () => {
+  it('does not forget what another worker counted if this worker reads its clock a little earlier', () => {
     const { guard, clock, memory } = guardWith({ limit: 2, max_clients: 1024 });
     const late = new BurstLimiter(memory, { limit: 2, max_clients: 1024 }, () => clock.now - 3_000);
     expect(guard.admit(v4(1))).toBe(0);
@@ -157,7 +157,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1))).toBeGreaterThan(0);
   });
 
-  it('keeps its memory: with more clients than it has places for, none gets more than the limit', () => {
+  it('keeps its table: if there are more clients than places, none gets more than the limit', () => {
     const limits = { limit: 2, max_clients: 1024 };
     const { guard, clock } = guardWith(limits);
     let passedTwice = 0;
@@ -172,7 +172,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1_000_000))).toBe(0);
   });
 
-  it('counts a request that is not quite a minute old, and says so long that it is', () => {
+  it('counts a request until it is a full minute old, and gives a Retry-After that fits', () => {
     const { guard, clock } = guardWith({ limit: 1, max_clients: 1024 });
     clock.now += 15;
     expect(guard.admit(v4(1))).toBe(0);
@@ -186,7 +186,7 @@ describe('the burst limit', () => {
     expect(guard.admit(v4(1))).toBe(0);
   });
 
-  it('gives no record away that was used in the last minute, however old its oldest request is', () => {
+  it('reuses no record that was used in the last minute, however old its oldest request is', () => {
     const { guard, clock } = guardWith({ limit: 2, max_clients: 8 });
     for (let client = 0; client < 8; client++) expect(guard.admit(v4(client))).toBe(0);
     clock.now += 50_000;
@@ -199,7 +199,7 @@ describe('the burst limit', () => {
     }
   });
 
-  it('reads a clock that all processes of the host share', () => {
+  it('uses a clock that all processes of the host share', () => {
     const module = new URL('../../src/server/request/burst-limit.ts', import.meta.url).href;
     const program = `import { monotonicMs } from ${JSON.stringify(module)}; console.log(monotonicMs());`;
     const beforeMs = monotonicMs();
@@ -208,7 +208,7 @@ describe('the burst limit', () => {
     expect([beforeMs, readMs, afterMs]).toEqual([beforeMs, readMs, afterMs].toSorted((a, b) => a - b));
   });
 
-  /** Writes into the lock of every set. */
+  /** Sets the lock of every set. */
   const setLocks = (memory: SharedArrayBuffer, holder: number): void => {
     const words = new Int32Array(memory);
     const sets = 1024 / 8;
@@ -216,14 +216,14 @@ describe('the burst limit', () => {
     for (let set = 0; set < sets; set++) words[8 + set * setWords] = holder;
   };
 
-  it('takes over a lock that its holder left behind', () => {
+  it('takes over a lock whose holder died', () => {
     const { guard, memory } = guardWith({ limit: 1, max_clients: 1024 });
     setLocks(memory, 999_999);
     expect(guard.admit(v4(1))).toBe(0);
     expect(guard.admit(v4(1))).toBeGreaterThan(0);
   });
 
-  it('takes no lock over after pauses of its own: its holder was most likely paused, too', () => {
+  it('takes over no lock after a pause of its own process: the holder was probably paused, too', () => {
     const { guard, memory } = guardWith({ limit: 1, max_clients: 1024 });
     setLocks(memory, 999_999);
     let looks = 0;
@@ -240,7 +240,7 @@ describe('the burst limit', () => {
     expect(looks).toBe(20);
   });
 
-  it('is exact over several threads that share the table', async () => {
+  it('counts exactly when several threads share the table', async () => {
     const limits = { limit: 240, max_clients: 1024 };
     const memory = new SharedArrayBuffer(burstTableSizeBytes(limits));
     initializeBurstTable(memory);
@@ -270,7 +270,7 @@ describe('the burst limit', () => {
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(240);
   });
 
-  it('memory is bounded for any limit', () => {
+  it('needs bounded memory for any limit', () => {
     expect(burstTableSizeBytes({ limit: 100_000, max_clients: 4_194_304 })).toBeLessThanOrEqual(512 * 1024 * 1024);
     expect(burstTableSizeBytes({ limit: 240, max_clients: 65_536 })).toBeLessThan(80 * 1024 * 1024);
   });

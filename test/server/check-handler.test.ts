@@ -24,7 +24,7 @@ const withBody = (apiKey: string, header: string, body: string): string =>
 const path = (query: string): string => `/api/check${query}`;
 const text = (query: string, method = 'GET'): string => requestText(path(query), [['x-api-key', key]], method);
 
-/** The transport itself knows `close` alone. */
+/** The transport itself recognizes only the value `close`. */
 const CLOSE = ['connection', 'keep-alive, close'] as const;
 const open = async (): Promise<Socket> => {
   const socket = connect({ port: server.port, host: '127.0.0.1', noDelay: true });
@@ -48,8 +48,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describe('an answer', () => {
-  it('is the record, the verdict and the quota, in the order of the specification, byte for byte', async () => {
+describe('a response', () => {
+  it('consists of record, verdict and quota, in the order of the specification, byte for byte', async () => {
     const first = await server.check('?domain=example.com');
     const left = first.body.quota_remaining;
     expect(first.text).toBe(
@@ -60,21 +60,21 @@ describe('an answer', () => {
     expect((await server.check('?domain=example.com')).text).toBe(first.text.replace(`${left},`, `${left - 1},`));
   });
 
-  it('of an unknown domain', async () => {
+  it('reports an unknown domain', async () => {
     const { status, body } = await server.check('?domain=unknown.net');
     expect(status).toBe(200);
     expect(Object.keys(body)).toEqual(['domain', 'found', 'page_types', 'quota_remaining', 'verdict', 'matched']);
     expect(body).toMatchObject({ domain: 'unknown.net', found: false, page_types: {} });
   });
 
-  it('carries its headers', async () => {
+  it('has its headers', async () => {
     const { headers } = await server.check('?domain=plain.org');
     expect(headers.get('content-type')).toBe('application/json');
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('x-pagegate-data')).toMatch(/^1\.[0-9a-f]{12}$/);
   });
 
-  it('of a found page type, judged by method', async () => {
+  it('judges a found page type by method', async () => {
     const url = encodeURIComponent('https://example.com/pricing');
     expect((await server.check(`?url=${url}`)).body).toMatchObject({
       verdict: 'allow',
@@ -83,8 +83,8 @@ describe('an answer', () => {
     expect((await server.check(`?url=${url}&method=post`)).body.verdict).toBe('deny');
   });
 
-  it('that waited for a reservation counts once in the time of lookups', async () => {
-    // Of an account that was never asked for nothing is reserved yet.
+  it('counts once in the lookup latency if it waited for a reservation', async () => {
+    // Nothing is reserved yet for an account without earlier lookups.
     const countOf = async (name: string): Promise<number> => {
       const { text: metrics } = await read(await fetch(`${server.adminUrl}/metrics`));
       return Number(new RegExp(`^pagegate_${name} (\\d+)$`, 'm').exec(metrics)?.[1]);
@@ -98,7 +98,7 @@ describe('an answer', () => {
     expect(await countOf('in_flight')).toBe(0);
   });
 
-  it('that waited for a reservation closes its own connection where that was asked for, whatever came meanwhile', async () => {
+  it('that waited for a reservation closes its own connection if its request says so, whatever other requests arrive meanwhile', async () => {
     const sockets = [await open(), await open()] as const;
     const first = once(sockets[0], 'data');
     const second = once(sockets[1], 'data');
@@ -109,7 +109,7 @@ describe('an answer', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  it('many at once, each with its own quota', async () => {
+  it('has its own quota when many are sent at once', async () => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) => server.check(i % 2 ? '?domain=example.com' : '?domain=none.net')),
@@ -133,7 +133,7 @@ describe('a refusal', () => {
     ['?domain=example.com&x=1', 400, 'unknown_parameter'],
     ['?domain=%zz', 400, 'bad_encoding'],
     ['?domain=example.com&method=%20', 400, 'bad_method'],
-  ])('%s is %i %s', async (query, status, error) => {
+  ])('answers %s with %i %s', async (query, status, error) => {
     const answer = await server.check(query);
     expect([answer.status, answer.body.error]).toEqual([status, error]);
     expect(answer.body.message).toContain(ERRORS[error as keyof typeof ERRORS].message);
@@ -148,11 +148,11 @@ describe('a refusal', () => {
     ['?url=javascript%3Aalert(1)', 'Expected a domain (example.com) or a URL with a host'],
     ['?url=%zz', 'Percent-encode the bytes of its UTF-8 form'],
     ['?url=a.com&method=%20', 'Send one word such as GET or POST.'],
-  ])('%s says what to send in its place', async (query, expected) => {
+  ])('says what to send instead of %s', async (query, expected) => {
     expect((await server.check(query)).body.message).toContain(expected);
   });
 
-  it('both parameters for one domain are no conflict', async () => {
+  it('does not apply to both parameters with the same domain: that is no conflict', async () => {
     const answer = await server.check('?domain=EXAMPLE.com&url=https%3A%2F%2Fwww.example.com%2Flogin');
     expect(answer.body).toMatchObject({ domain: 'example.com', verdict: 'deny' });
   });
@@ -168,14 +168,14 @@ describe('a refusal', () => {
       'unknown_key',
     ],
     ['an empty key in the query', '?api_key=&domain=x.com', {}, 401, 'missing_key'],
-    ['a key that is no UTF-8', '?api_key=%ff', {}, 401, 'unknown_key'],
+    ['a key that is not UTF-8', '?api_key=%ff', {}, 401, 'unknown_key'],
     ['a key that is not well encoded', '?api_key=%zz&domain=x.com', {}, 401, 'unknown_key'],
-  ])('%s', async (_, query, headers, status, error) => {
+  ])('is given for %s', async (_, query, headers, status, error) => {
     const answer = await server.check(query, headers);
     expect([answer.status, answer.body.error]).toEqual([status, error]);
   });
 
-  it('two keys in any combination', async () => {
+  it('is given for two keys in any combination', async () => {
     expect((await server.check(`?domain=x.com&api_key=${key}`)).body.error).toBe('conflicting_credentials');
     expect((await server.check(`?domain=x.com&api_key=${key}&api_key=${key}`, {})).body).toMatchObject({
       error: 'repeated_parameter',
@@ -190,7 +190,7 @@ describe('a refusal', () => {
     expect((await server.check(`?domain=x.com&api_key=${key}`, {})).status).toBe(200);
   });
 
-  it('an account that is not activated, and one whose quota is used up', async () => {
+  it('is given to an account that is not activated, and to one whose quota is used up', async () => {
     const inactive = await server.check('?domain=%zz', { 'x-api-key': server.keys['new']! });
     expect([inactive.status, inactive.body.error, inactive.body.activated]).toEqual([403, 'not_activated', false]);
     const headers = { 'x-api-key': server.keys['two']! };
@@ -210,7 +210,7 @@ describe('a refusal', () => {
     expect((await server.check('?domain=%zz', headers)).status).toBe(400);
   });
 
-  it('other paths and methods', async () => {
+  it('is given for other paths and methods', async () => {
     for (const other of ['/', '/api/check/', '/api/checks', '//api/check', '/api/%63heck', '/metrics']) {
       const { status, body } = await read(await fetch(`${server.url}${other}`, { headers: { 'x-api-key': key } }));
       expect([other, status, body.error]).toEqual([other, 404, 'not_found']);
@@ -228,10 +228,10 @@ describe('a refusal', () => {
 
   it.each<[string, (key: string, next: string) => string]>([
     ['a body', (key) => withBody(key, 'content-length: 3', 'abc')],
-    ['a body that is not all there', (key) => withBody(key, 'content-length: 3000', 'abc')],
-    ['a body and a request behind it', (key, next) => withBody(key, 'content-length: 3', 'abc') + next],
-    ['a body in chunks and a request behind it', (key, next) => withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next],
-  ])('%s: 400, the connection is closed, and nothing is served behind it', async (_name, packet) => {
+    ['an incomplete body', (key) => withBody(key, 'content-length: 3000', 'abc')],
+    ['a body and a request after it', (key, next) => withBody(key, 'content-length: 3', 'abc') + next],
+    ['a chunked body and a request after it', (key, next) => withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next],
+  ])('of %s is a 400, closes the connection, and serves nothing that follows', async (_name, packet) => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const { responses } = await exchange(server.port, [packet(key, text('?domain=plain.org'))], {
       untilClose: true,
@@ -244,7 +244,7 @@ describe('a refusal', () => {
     expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 1);
   });
 
-  it('a body and several requests behind it: nothing is served, though the transport may cut before the 400 has left', async () => {
+  it('of a body with several requests after it serves none of them, although the transport may close before the 400 is sent', async () => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const next = text('?domain=plain.org');
     const packet = withBody(key, CHUNKED, '3\r\nabc\r\n0\r\n\r\n') + next + next + next;
@@ -254,7 +254,7 @@ describe('a refusal', () => {
     expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 1);
   });
 
-  it('HEAD has the headers of a refusal and no body', async () => {
+  it('of a HEAD request has the headers of the refusal and no body', async () => {
     const query = '?domain=example.com';
     const { responses } = await exchange(server.port, [text(query, 'HEAD') + text(query)], { count: 2, heads: [0] });
     expect(responses[0]).toMatchObject({
@@ -267,7 +267,7 @@ describe('a refusal', () => {
 });
 
 describe('the wire', () => {
-  it('a request that arrives in single bytes', async () => {
+  it('delivers a request that arrives in single bytes', async () => {
     const { responses } = await exchange(server.port, [...text('?domain=example.com')]);
     expect(JSON.parse(responses[0]!.body).found).toBe(true);
   });
@@ -286,24 +286,24 @@ describe('the wire', () => {
   const expectAnswered = (responses: readonly RawResponse[]): void =>
     expect(responses.map(({ status, body }) => [status, JSON.parse(body).domain])).toEqual(answered);
 
-  /** The answers to the four; undefined where the connection was cut. `isSlow` where a slow disk may be the reason for that. */
+  /** Returns the four responses; undefined if the connection was closed early. `isSlow` means that a slow disk may be the reason. */
   const sendPipelined = async (): Promise<{ responses: readonly RawResponse[] | undefined; isSlow: boolean }> => {
     const startedMs = performance.now();
     const { responses } = await exchange(server.port, [pipelined()], { count: 4 });
-    // The server waits a quarter of a second for the disk, then the next request cuts the connection.
+    // The server waits 250 ms for the disk; the next request then closes the connection.
     const isSlow = performance.now() - startedMs >= 250;
     return { responses: responses.length === 4 ? responses : undefined, isSlow };
   };
 
-  it('pipelined requests in one segment, answered in order', async () => {
-    // With the first answer so much is reserved for the account that none of the four waits for the disk.
+  it('answers pipelined requests of one segment in order', async () => {
+    // The first lookup reserves enough for the account that none of the four waits for the disk.
     const own = { 'x-api-key': server.keys['piped']! };
     expect((await server.check('?domain=example.com', own)).status).toBe(200);
     const { responses } = await exchange(server.port, [pipelined(own['x-api-key'])], { count: 4 });
     expectAnswered(responses);
   });
 
-  it('pipelined requests under load: a connection is cut once at most, then they are answered again and again', async ({
+  it('closes a connection with pipelined requests at most once under load, and answers every later attempt', async ({
     skip,
   }) => {
     let isDone = false;
@@ -331,7 +331,7 @@ describe('the wire', () => {
     ['content-length', 'content-length: 5\r\n\r\nhello'],
     ['chunked', 'transfer-encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n'],
     ['a body that never comes', 'content-length: 500\r\n\r\nhel'],
-  ])('a body on the GET (%s) is 400 and the end of the connection', async (_, rest) => {
+  ])('answers a body on the GET (%s) with 400 and closes the connection', async (_, rest) => {
     const request = `GET ${path('?domain=x.com')} HTTP/1.1\r\nhost: x\r\nx-api-key: ${key}\r\n${rest}`;
     const { responses } = await exchange(server.port, [request], { untilClose: true });
     expect(responses[0]!.status).toBe(400);
@@ -339,7 +339,7 @@ describe('the wire', () => {
   });
 
   it.each(['close', 'Close', 'keep-alive, close', 'close , x'])(
-    'connection: %s closes behind the answer',
+    'connection: %s closes after the response',
     async (value) => {
       const request = requestText(path('?domain=plain.org'), [
         ['x-api-key', key],
@@ -350,7 +350,7 @@ describe('the wire', () => {
     },
   );
 
-  it('what stands behind the last request of a connection is not served', async () => {
+  it('does not serve what follows the last request of a connection', async () => {
     const before = (await server.check('?domain=plain.org')).body.quota_remaining;
     const last = requestText(path('?domain=plain.org'), [['x-api-key', key], CLOSE]);
     const { responses } = await exchange(server.port, [last + text('?domain=plain.org')], { untilClose: true });
@@ -358,7 +358,7 @@ describe('the wire', () => {
     expect((await server.check('?domain=plain.org')).body.quota_remaining).toBe(before - 2);
   });
 
-  it('content-length 0 is no body: the connection goes on', async () => {
+  it('treats content-length 0 as no body: the connection stays open', async () => {
     const headers = [
       ['x-api-key', key],
       ['content-length', '0'],
@@ -368,7 +368,7 @@ describe('the wire', () => {
     expect(responses.map(({ status }) => status)).toEqual([200, 200]);
   });
 
-  it('a value of 8,192 bytes, each percent-encoded, arrives', async () => {
+  it('delivers a value of 8,192 bytes that are all percent-encoded', async () => {
     const value = `https://example.com/${'a'.repeat(8_192 - 20)}`;
     const encoded = [...Buffer.from(value)].map((byte) => `%${byte.toString(16)}`).join('');
     expect((await server.check(`?url=${encoded}`)).status).toBe(200);
@@ -380,16 +380,16 @@ describe('the wire', () => {
     ['no host', 'GET /api/check HTTP/1.1\r\n\r\n', 400],
     ['headers that are too large', `GET /api/check HTTP/1.1\r\nhost: x\r\nx: ${'a'.repeat(50_000)}\r\n\r\n`, 431],
     [
-      'two ways to say how long the body is',
+      'two definitions of the length of the body',
       'GET /api/check HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\nx',
       400,
     ],
-  ])('%s is refused by the transport', async (_, chunk, status) => {
+  ])('refuses %s in the transport', async (_, chunk, status) => {
     const { responses } = await exchange(server.port, [chunk], { untilClose: true });
     expect(responses[0]?.status).toBe(status);
   });
 
-  it('clients that go away in the middle of anything leave the server as it was', async () => {
+  it('is unaffected by clients that disconnect at any point', async () => {
     const request = text('?domain=example.com');
     const goAway = async (chunk: string, how: 'destroy' | 'resetAndDestroy'): Promise<void> => {
       const socket = connect({ port: server.port, host: '127.0.0.1', noDelay: true });

@@ -1,4 +1,4 @@
-/** Connections that send nothing, or only half a request: how many one client may have, and for how long. */
+/** Connections that send nothing or half a request: how many a client may have, and for how long. */
 import { connect, type Socket } from 'node:net';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { converse, exchange, requestText } from '../support/raw-http.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
     entries: [{ domain: 'example.com' }],
     config: {
       burst: { exempt: ['127.8.0.0/16'], trusted_proxies: ['127.9.0.1'] },
-      // The transport looks every four seconds: what may stay for four is closed at any moment of them.
+      // The transport checks every four seconds, so a timeout of four seconds could end a connection at any moment.
       server: { max_unanswered_per_address: MOST, idle_seconds: 8, keep_alive_seconds: 8 },
     },
   });
@@ -22,7 +22,7 @@ afterAll(() => server.stop());
 
 interface Client {
   readonly socket: Socket;
-  /** What it received; set once the server has closed the connection. */
+  /** Resolves with the received text when the server has closed the connection. */
   readonly closed: Promise<string>;
   readonly isClosed: () => boolean;
 }
@@ -54,8 +54,8 @@ const refused = async (): Promise<number> => {
 const statusFrom = async (from: string): Promise<number | undefined> =>
   (await exchange(server.port, [REQUEST], { from })).responses[0]?.status;
 
-describe('connections of one client that have not sent a whole request', () => {
-  it('are limited: a further one is closed at once, other clients are served, and it is served again when they have ended', async () => {
+describe('connections of one client that have not sent a complete request', () => {
+  it('are limited: one more is closed at once, other clients are served, and when they have ended the client is served again', async () => {
     const before = await refused();
     const clients = await openMany(MOST + 3, '127.0.0.2', 'GET / HT');
     await Promise.all(clients.slice(MOST).map(({ closed }) => closed));
@@ -66,7 +66,7 @@ describe('connections of one client that have not sent a whole request', () => {
     await expect.poll(() => statusFrom('127.0.0.2').catch(() => undefined)).toBe(401);
   });
 
-  it('are no longer counted once they have', async () => {
+  it('are no longer counted once they have sent one', async () => {
     const before = await refused();
     for (let i = 0; i < 2 * MOST; i++) {
       const { socket } = await open('127.0.0.4', REQUEST);
@@ -86,22 +86,22 @@ describe('connections of one client that have not sent a whole request', () => {
   });
 });
 
-it.each(['127.0.0.8', '127.8.0.2'])('a connection is answered as often as its client asks: %s', async (from) => {
+it.each(['127.0.0.8', '127.8.0.2'])('a connection serves any number of requests: %s', async (from) => {
   expect(await converse(server.port, Array(20).fill(REQUEST), from)).toHaveLength(20);
 });
 
-describe.concurrent('a connection on which no whole request comes is closed after a time', () => {
+describe.concurrent('a connection without a complete request is closed after a time', () => {
   it.each([
     ['nothing at all', ''],
     ['half a request', 'GET /api/check HT'],
     ['an empty line before a request', `\r\n${REQUEST}`],
     ['a bare CR in a header', requestText('/api/check', [['X-Other', 'a\rb']])],
     ['headers without their end', REQUEST.slice(0, -2)],
-  ])('%s, without an answer', async (_name, text) => {
+  ])('without a response: %s', async (_name, text) => {
     expect(await (await open('127.0.0.5', text)).closed).toBe('');
   });
 
-  it('also when bytes trickle in', async () => {
+  it('even if bytes trickle in', async () => {
     const { socket, closed } = await open('127.0.0.6', 'G');
     const timer = setInterval(() => socket.write('x'), 500);
     expect(await closed).toBe('');
@@ -110,10 +110,10 @@ describe.concurrent('a connection on which no whole request comes is closed afte
 
   it.each([
     ['nothing', REQUEST, 1],
-    ['nothing behind the second one', REQUEST.repeat(2), 2],
+    ['nothing after the second one', REQUEST.repeat(2), 2],
     ['half a request', `${REQUEST}GET /api`, 1],
     ['an empty line before the next', `${REQUEST}\r\n${REQUEST}`, 1],
-  ])('behind an answered request: %s', async (_name, text, answers) => {
+  ])('after an answered request: %s', async (_name, text, answers) => {
     const received = await (await open('127.0.0.7', text)).closed;
     expect(received.match(/HTTP\/1\.1 /g)).toHaveLength(answers);
   });

@@ -1,4 +1,4 @@
-/** An index that is written to, cut or damaged while it is served: no wrong answer, and health says it. */
+/** An index that is written to, truncated or damaged while it is served: no wrong response, and health reports it. */
 import {
   chmodSync,
   closeSync,
@@ -36,7 +36,7 @@ const start = async (workers?: number): Promise<void> => {
     ...(workers === undefined ? {} : { workers }),
   });
   chmodSync(served(), 0o644);
-  // A change of the mode is looked at, too.
+  // The reload also notices a change of the mode.
   await server.server.reload();
   expect((await ready()).status).toBe(200);
 };
@@ -49,13 +49,13 @@ function sections(): IndexScan['sections'] {
   scan.close();
   return scan.sections;
 }
-/** Writes into the served file as it lies there. */
+/** Overwrites bytes of the served file in place. */
 function overwrite(bytes: Uint8Array, offset = 0): void {
   const descriptor = openSync(served(), 'r+');
   writeSync(descriptor, bytes, 0, bytes.length, offset);
   closeSync(descriptor);
 }
-/** The bytes of an index with the same records in another language, as large as the served one. */
+/** Bytes of an index with the same records in another language, of the same size as the served one. */
 function otherIndex(): Buffer {
   const path = join(server.paths.indexDir, 'other.pgx');
   writeIndex(path, entriesOf('fr'), { generation: 2, dataset: 'test', revision: 7 });
@@ -65,12 +65,12 @@ const events = (event: string): Record<string, unknown>[] =>
   server.log.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line['event'] === event);
 
 describe('an index that is overwritten in place', () => {
-  it('by half of another one is served no more, and health says why', async () => {
+  it('is no longer served if half of it comes from another one, and health says why', async () => {
     await start();
     const other = otherIndex();
     const { payload } = sections();
     overwrite(other.subarray(0, payload.offset + payload.size / 2));
-    // Until it is noticed there is no answer that mixes both.
+    // Until the server notices, no response mixes both.
     for (let i = 0; i < COUNT; i += 1) {
       const { status, body } = await answer(i);
       if (status === 200) expect([body.found, body.language]).toEqual([true, 'de']);
@@ -83,13 +83,13 @@ describe('an index that is overwritten in place', () => {
     expect(await answer(0)).toMatchObject({ status: 503, body: { error: 'no_index' } });
     expect(events('index_dropped')).toHaveLength(1);
     expect(events('index_dropped')[0]).toMatchObject({ level: 'error', code: 'index_changed' });
-    // The next generation is served as ever.
+    // The next generation is served as usual.
     server.publish(2, entriesOf('it'));
     await expect.poll(async () => (await answer(0)).body.language).toBe('it');
     expect((await ready()).status).toBe(200);
   });
 
-  it('by one byte, its times set back, is refused at the damaged record', async () => {
+  it('is refused at the damaged record if one byte changed, even with its old times restored', async () => {
     await start();
     const { atime, mtime } = statSync(served());
     overwrite(Buffer.from([0xff, 0xff, 0xff]), statSync(served()).size / 2);
@@ -100,7 +100,7 @@ describe('an index that is overwritten in place', () => {
     }
   });
 
-  it('by a whole one is served as that one', async () => {
+  it('is served as the other one if all of it was replaced', async () => {
     await start(2);
     overwrite(otherIndex());
     truncateSync(served(), otherIndexSize());
@@ -111,11 +111,11 @@ describe('an index that is overwritten in place', () => {
 
 const otherIndexSize = (): number => statSync(join(server.paths.indexDir, 'other.pgx')).size;
 
-describe('an index that is cut', () => {
-  it('is named in health, whether or not a lookup met the end first', async () => {
+describe('an index that is truncated', () => {
+  it('is reported by health, whether or not a lookup reached the end first', async () => {
     await start(2);
     truncateSync(served(), 4096);
-    // Reading beyond the end ends a worker; its replacement says 503.
+    // A read beyond the end kills a worker; its replacement answers 503.
     await Promise.allSettled(Array.from({ length: 20 }, (_, i) => answer(i)));
     await expect
       .poll(async () => (await ready()).text)
@@ -129,12 +129,12 @@ describe('an index that is cut', () => {
 });
 
 describe('an index with zeros in its records', () => {
-  it('makes the server not ready at the first lookup that meets them, and fills no log', async () => {
+  it('makes the server not ready at the first lookup that reads them, and does not flood the log', async () => {
     await start();
     const { payload } = sections();
     const { atime, mtime } = statSync(served());
     overwrite(new Uint8Array(payload.size), payload.offset);
-    // As where the disk did it.
+    // As if the disk had done it.
     utimesSync(served(), atime, mtime);
     for (let i = 0; i < COUNT; i += 1)
       expect(await answer(i)).toMatchObject({ status: 503, body: { error: 'record_corrupt' } });
@@ -142,7 +142,7 @@ describe('an index with zeros in its records', () => {
     expect(status).toBe(503);
     expect(text).toMatch(/worker 0: .* The record at payload offset \d+/);
     expect(events('request_failed').length).toBeLessThan(60);
-    // Another policy makes no other index of it.
+    // A new policy does not bring the index back.
     writeFileSync(policyFile, '{"format":"pagegate-policy/1","profile":"strict"}');
     await expect.poll(() => events('policy_in_use')).toHaveLength(1);
     expect((await ready()).status).toBe(503);

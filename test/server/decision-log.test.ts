@@ -59,7 +59,7 @@ const lines = (name: string): Record<string, unknown>[] =>
     .map((line) => JSON.parse(line));
 
 describe('a line', () => {
-  it('has the fields of the documentation and no query', () => {
+  it('has the documented fields and no query', () => {
     const line = JSON.parse(formatDecision(decision('https://example.com:8443/login?token=SECRET#frag'), false));
     expect(Object.keys(line)).toEqual([
       'time',
@@ -86,13 +86,13 @@ describe('a line', () => {
     expect(JSON.stringify(line)).not.toContain('SECRET');
   });
 
-  it('has the whole URL only when that was asked for', () => {
+  it('has the whole URL only if the option is set', () => {
     const line = JSON.parse(formatDecision(decision('https://example.com/a/0123456789abcdef?token=SECRET'), true));
     expect(line.url).toBe('https://example.com/a/0123456789abcdef?token=SECRET');
     expect(line.path).toBe('/a/0123456789abcdef');
   });
 
-  /** What the log says of a request that the shipped policy judged, with nothing known of the domain. */
+  /** Returns the logged line of a request for an unknown domain under the shipped policy. */
   const logged = (value: string, method = 'GET'): Record<string, unknown> => {
     const url = parseUrl(value)!;
     const verdict = evaluate(policy, { url, method }, NO_EVIDENCE);
@@ -107,22 +107,22 @@ describe('a line', () => {
     ['/sk_live_abcdEFGHijklMNOP/edit', '/***/***'],
     [`/%70%67_${KEY.slice(3)}`, '/***'],
     [`/a?key=${KEY}`, '/***'],
-  ])('masks the whole path %s where the policy finds a credential', (path, expected) => {
+  ])('masks the whole path %s if the policy finds a credential', (path, expected) => {
     expect(logged(`https://plain.com${path}`)).toMatchObject({ path: expected, matched: { id: 'secret_in_url' } });
   });
 
-  it('masks the credential as well where another layer came first', () => {
+  it('also masks the credential if another layer decided first', () => {
     const line = logged(`https://accounts.google.com/x/${KEY}`);
     expect(line).toMatchObject({ path: '/x/***', matched: { layer: 'high_value_hosts' } });
   });
 
-  it('masks what a host carries, in both fields that name it', () => {
+  it('masks data in a host, in both fields that contain it', () => {
     const line = logged(`https://${KEY.toLowerCase()}.more.plain.com/`);
     expect(line).toMatchObject({ host: '***.***.plain.com', domain: '***.***.plain.com' });
     expect(line['matched']).toMatchObject({ id: 'dns_tunnel' });
   });
 
-  it('has a method only where it is known', () => {
+  it('has a method only if it is known', () => {
     for (const method of ['GET', 'POST', 'PROPFIND', 'VERSION-CONTROL', 'CONNECT']) {
       expect(logged('https://plain.com/', method)['method']).toBe(method);
     }
@@ -131,10 +131,10 @@ describe('a line', () => {
 });
 
 describe('the files', () => {
-  /** A path that is written as it is, another one for each number. */
+  /** A path that is logged unchanged, different for each number. */
   const path = (number: number): string => `/${String.fromCharCode(97 + Math.floor(number / 26), 97 + (number % 26))}`;
 
-  it('mode 0600, one line each, in order', async () => {
+  it('have mode 0600 and one line per decision, in order', async () => {
     const log = new DecisionLog(options());
     for (let i = 0; i < 10; i++) log.record(decision(`https://example.com${path(i)}`));
     await log.close();
@@ -145,7 +145,7 @@ describe('the files', () => {
     expect(log.counts).toEqual({ lines: 10, dropped: 0 });
   });
 
-  it('takes away rights that a file had', async () => {
+  it('lose permissions that an existing file had', async () => {
     writeFileSync(join(dir, 'decisions-0.ndjson'), '');
     chmodSync(join(dir, 'decisions-0.ndjson'), 0o644);
     const log = new DecisionLog(options());
@@ -154,16 +154,16 @@ describe('the files', () => {
     expect(statSync(join(dir, 'decisions-0.ndjson')).mode & 0o777).toBe(0o600);
   });
 
-  describe('where the clock was set back', () => {
+  describe('when the clock was set back', () => {
     const START = Date.parse('2026-01-02T10:00:00Z');
     beforeEach(() => void vi.useFakeTimers({ toFake: ['Date'] }));
     afterEach(() => void vi.useRealTimers());
 
-    /** The times of the lines of every file, by the file's name. */
+    /** Returns the times of the lines of every file, by file name. */
     const times = (): Record<string, unknown[]> =>
       Object.fromEntries(readdirSync(dir).map((name) => [name.slice(0, 30), lines(name).map((line) => line['time'])]));
 
-    it('begin anew, so that each is in the order of time; one that falls back a little stands still', async () => {
+    it('start anew, so that each file is in order of time; a time that is only slightly earlier is replaced by the last one', async () => {
       const log = new DecisionLog(options());
       for (const second of [0, 1, 0.5, -7_200, -7_199]) {
         vi.setSystemTime(START + second * 1_000);
@@ -181,7 +181,7 @@ describe('the files', () => {
       expect(log.counts).toEqual({ lines: 5, dropped: 0 });
     });
 
-    it('begin anew after a start, too', async () => {
+    it('also start anew after a restart', async () => {
       for (const hour of [0, 1, -2]) {
         vi.setSystemTime(START + hour * 3_600_000);
         const log = new DecisionLog(options());
@@ -196,7 +196,7 @@ describe('the files', () => {
     });
   });
 
-  it('rotates by size and keeps so many, and leaves the files of others alone', async () => {
+  it('rotate by size, are limited in number, and leave other files alone', async () => {
     const others = ['decisions-1.ndjson', 'decisions-10.20260101T000000000Z-0123abcd.ndjson', 'a-file-of-somebody'];
     for (const name of others) writeFileSync(join(dir, name), '');
     const log = new DecisionLog(options({ maxSizeBytes: 1_000 }));
@@ -216,7 +216,7 @@ describe('the files', () => {
     expect(lines('decisions-0.ndjson').at(-1)!['path']).toBe(path(39));
   });
 
-  it('drops what does not fit the queue, and counts it', async () => {
+  it('drop and count the lines that do not fit the queue', async () => {
     const log = new DecisionLog(options({ queueLines: 16 }));
     for (let i = 0; i < 100; i++) log.record(decision('https://example.com/'));
     await log.close();
@@ -224,7 +224,7 @@ describe('the files', () => {
     expect(lines('decisions-0.ndjson').length).toBe(16);
   });
 
-  it('counts what the disk refused, says so, and does not throw', async () => {
+  it('count lines that the disk refused and report the failure without throwing', async () => {
     const failures: unknown[] = [];
     writeFileSync(join(dir, 'occupied'), '');
     const log = new DecisionLog(options({ dir: join(dir, 'occupied'), onFailure: (error) => failures.push(error) }));
@@ -237,7 +237,7 @@ describe('the files', () => {
   });
 });
 
-describe('a place that cannot be written', () => {
+describe('a folder that cannot be written', () => {
   it('is known before the first line', async () => {
     writeFileSync(join(dir, 'file'), '');
     const failures: string[] = [];
@@ -250,7 +250,7 @@ describe('a place that cannot be written', () => {
     expect(log.problem).toContain('file/log');
   });
 
-  it('is told from one that can, where the file then lies', async () => {
+  it('is distinguished from a writable one, which then has the file', async () => {
     const log = new DecisionLog(options());
     log.begin();
     await log.flush();

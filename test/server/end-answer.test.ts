@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { endAnswer } from '../../src/server/request/end-answer.ts';
 import type { HttpResponse } from '../../src/server/uws.ts';
 
-/** A response whose connection takes so many bytes, and more each time it is written on. */
+/** A response whose connection accepts a limited number of bytes, and more after each `read`. */
 class SlowResponse {
   readonly taken: number[] = [];
   closes: boolean | undefined;
-  /** Whether somebody is told when the connection ends before the answer. */
+  /** Whether a handler was set for a connection that ends before the response. */
   isWatched = false;
   #space: number;
   #writable: ((offset: number) => boolean) | undefined;
@@ -40,7 +40,7 @@ class SlowResponse {
     this.#writable = handler;
   }
 
-  /** The client has read so many bytes; whether the answer needs no further call. */
+  /** Simulates a client that reads this many bytes. Returns whether the response is complete. */
   read(size: number): boolean {
     this.#space += size;
     return this.#writable!(this.taken.length);
@@ -55,15 +55,15 @@ const BODY = Uint8Array.from({ length: 100 }, (_, i) => i);
 const end = (res: SlowResponse, body: Uint8Array, isLast: boolean): void =>
   endAnswer(res as unknown as HttpResponse, body, isLast);
 
-describe('an answer', () => {
-  it('is sent at once where the connection takes it', () => {
+describe('a response', () => {
+  it('is sent at once if the connection accepts all of it', () => {
     const res = new SlowResponse(100);
     end(res, BODY, false);
     expect(res.taken).toEqual([...BODY]);
     expect(res).toMatchObject({ waits: false, isWatched: false });
   });
 
-  it('closes the connection where it is the last one', () => {
+  it('closes the connection if it is the last one', () => {
     const res = new SlowResponse(0);
     end(res, BODY, true);
     expect(res).toMatchObject({ closes: true, isWatched: true, taken: [...BODY] });
@@ -72,12 +72,12 @@ describe('an answer', () => {
   it.each([
     ['none of it', 0],
     ['a part of it', 37],
-  ])('waits until the client reads where the connection takes %s', (_name, space) => {
+  ])('waits until the client reads if the connection accepts %s', (_name, space) => {
     const res = new SlowResponse(space);
     const body = Uint8Array.from(BODY);
     end(res, body, false);
     expect(res.isWatched).toBe(true);
-    // The memory of an answer is written again for the next one.
+    // The buffer of a response is reused for the next one.
     body.fill(0);
     expect(res.read(20)).toBe(false);
     expect(res.read(0)).toBe(false);

@@ -1,4 +1,4 @@
-/** What health makes of what the workers and the ledger writer say: which of it is a reason not to be ready, and which a warning. */
+/** How health judges the reports of the workers and the ledger writer: which of them make the server not ready, and which are warnings. */
 import { expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.ts';
 import { adminUrl, type ObservedServer, readiness } from '../../src/server/admin/health.ts';
@@ -10,7 +10,7 @@ type Readiness = Awaited<ReturnType<typeof readiness>>;
 const HEALTHY = { ready: true, reason: '' };
 const FAILED = { ready: false, reason: 'the ledger cannot be written' };
 
-/** As far as health looks at a worker. */
+/** The parts of a worker's status that health reads. */
 function worker(number: number, ledger: object = {}, more: Partial<Answer> = {}): Answer {
   return {
     worker: number,
@@ -55,7 +55,7 @@ it.each<[string, Promise<Readiness>, Readiness]>([
   ['no worker', readinessOf([]), notReady('no worker answers')],
   ['a ledger that fails', readinessOf([worker(0)], [], FAILED), notReady('the ledger cannot be written')],
   [
-    'a ledger that fails for all, told once',
+    'a ledger that fails for all, reported once',
     readinessOf([worker(0, FAILED), worker(1, FAILED)], [], FAILED),
     notReady('the ledger cannot be written'),
   ],
@@ -70,7 +70,7 @@ it.each<[string, Promise<Readiness>, Readiness]>([
     notReady('worker 1 (pid 7) has not answered for 4 s'),
   ],
   [
-    'a worker that ended and gets none',
+    'a worker that ended and has no replacement',
     readinessOf([worker(0)], [{ ...missing, listens: false }]),
     warned('worker 1 (pid 7) has not answered for 4 s'),
   ],
@@ -93,13 +93,13 @@ it.each<[string, Promise<Readiness>, Readiness]>([
     readinessOf([worker(0, fleet(11))]),
     warned("the fleet's database is not heard: refused"),
   ],
-])('of %s', async (_what, found, expected) => {
+])('health of %s', async (_what, found, expected) => {
   expect(await found).toEqual(expected);
 });
 
 it.each([
   ['127.0.0.1', 'http://127.0.0.1:9090'],
   ['::1', 'http://[::1]:9090'],
-])('is told where it can be asked: on %s at %s', (host, url) => {
+])('the admin listener is reported with its URL: on %s at %s', (host, url) => {
   expect(adminUrl(loadConfig({ env: {}, flags: { admin: { host } } }), 9090)).toBe(url);
 });

@@ -1,4 +1,4 @@
-/** Answers that are kept for the very same query: never another answer, never one that is not charged, never one of older data. */
+/** Responses that are cached for an identical query: never another response, never an uncharged one, never one from older data. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ const policyFile = (): string => join(dir, 'policy.json');
 const writePolicy = (document: object): void =>
   writeFileSync(policyFile(), JSON.stringify({ format: 'pagegate-policy/1', ...document }));
 const kept = (): number => get.mock.results.filter(({ value }) => value !== undefined).length;
-/** Asks until answers of this query are kept, and a few times more. */
+/** Sends a query often enough that its response is cached, and a few times more. */
 async function ask(query: string, headers?: Record<string, string>, times = TIMES): Promise<Answer[]> {
   const answers: Answer[] = [];
   for (let i = 0; i < times; i++) answers.push(await server.check(query, headers));
@@ -49,8 +49,8 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-describe('the same query again', () => {
-  it('gets the same bytes, and every answer is charged', async () => {
+describe('an identical query', () => {
+  it('gets the same bytes, and every response is charged', async () => {
     for (const query of QUERIES) {
       const before = kept();
       const answers = await ask(query);
@@ -59,14 +59,14 @@ describe('the same query again', () => {
       const first = answers[0]!.body.quota_remaining;
       expect(answers.map(({ body }) => body.quota_remaining)).toEqual(answers.map((_, i) => first - i));
     }
-    // Each has its line, which says the same but for times.
+    // Each has its line; the lines differ only in their times.
     const lines = (): string[] => readFileSync(join(dir, 'decisions-0.ndjson'), 'utf8').trimEnd().split('\n');
     await expect.poll(() => lines().length).toBe(QUERIES.length * TIMES);
-    const said = lines().map((line) => JSON.stringify({ ...JSON.parse(line), id: '', time: '', latency_ms: 0 }));
-    expect(new Set(said).size).toBe(QUERIES.length);
+    const bodies = lines().map((line) => JSON.stringify({ ...JSON.parse(line), id: '', time: '', latency_ms: 0 }));
+    expect(new Set(bodies).size).toBe(QUERIES.length);
   });
 
-  it('is charged to whoever asks, and refused where nothing is left', async () => {
+  it('is charged to the account that sends it, and refused if no quota is left', async () => {
     const [last] = (await ask(QUERIES[0]!)).slice(-1);
     const headers = { 'x-api-key': server.keys['two']! };
     const answers = await ask(QUERIES[0]!, headers, TIMES + 3);
@@ -78,13 +78,13 @@ describe('the same query again', () => {
     expect((await server.check(QUERIES[0]!, { 'x-api-key': 'pg_wrong' })).body.error).toBe('unknown_key');
   });
 
-  it('with the key in it is judged every time', async () => {
+  it('is judged every time if it contains the key', async () => {
     const answers = await ask(`${QUERIES[0]!}&api_key=${server.keys['pro']!}`, {});
     expect(answers.every(({ status }) => status === 200)).toBe(true);
     expect(kept()).toBe(0);
   });
 
-  it('is another where one letter differs', async () => {
+  it('is not the same if one letter differs', async () => {
     const [first] = await ask('?url=example.com%2Fpricing');
     expect(first!.body.verdict).toBe('allow');
     expect((await server.check('?url=example.com%2Fpricing&method=POST')).body.verdict).toBe('deny');
@@ -93,8 +93,8 @@ describe('the same query again', () => {
   });
 });
 
-describe('other data', () => {
-  it('are answered from at once, whatever was kept of those before', async () => {
+describe('new data', () => {
+  it('are used at once, whatever responses were cached before', async () => {
     await ask(QUERIES[0]!);
     server.publish(2, entries('fr'));
     await server.server.reload();
@@ -106,11 +106,11 @@ describe('other data', () => {
   });
 });
 
-describe('kept answers', () => {
+describe('cached responses', () => {
   const judged = { method: 'GET', domain: 'a.com', found: true } as JudgedUrl;
   const bytes = (size: number): Buffer => Buffer.alloc(size, 'x');
 
-  it('are one of many, and never very long', () => {
+  it('are stored for one of many queries, and never if they are very long', () => {
     const answers = new KeptAnswers();
     const turns = Array.from({ length: 320 }, () => answers.isTurn());
     expect(turns.filter(Boolean).length).toBe(10);
@@ -119,27 +119,27 @@ describe('kept answers', () => {
     expect([answers.get('a'.repeat(513)), answers.get('b')]).toEqual([undefined, undefined]);
   });
 
-  it('are no more than some thousands', () => {
+  it('are limited to a few thousand', () => {
     const answers = new KeptAnswers();
     for (let i = 0; i < 10_000; i++) answers.keep(`q${i}`, judged, bytes(1), bytes(1));
-    const there = Array.from({ length: 10_000 }, (_, at) => answers.get(`q${at}`)).filter(
+    const cached = Array.from({ length: 10_000 }, (_, at) => answers.get(`q${at}`)).filter(
       (answer) => answer !== undefined,
     );
-    expect(there.length).toBeLessThanOrEqual(4_000);
+    expect(cached.length).toBeLessThanOrEqual(4_000);
   });
 
-  it('begin anew where their memory is full, and never share a byte', () => {
+  it('are discarded when their memory is full, and never share a byte', () => {
     const answers = new KeptAnswers();
     const sizes: number[] = [];
     for (let i = 0; i < 800; i++) {
       const size = 1_000 + ((i * 37) % 5_000);
       answers.keep(`q${i}`, judged, Buffer.from(`${i}`.padEnd(size)), Buffer.from(`tail ${i}`));
       const all = Array.from({ length: i + 1 }, (_, at) => [at, answers.get(`q${at}`)] as const);
-      const there = all.filter(([, answer]) => answer !== undefined);
-      sizes.push(there.length);
-      expect(there.at(-1)![0]).toBe(i);
+      const cached = all.filter(([, answer]) => answer !== undefined);
+      sizes.push(cached.length);
+      expect(cached.at(-1)![0]).toBe(i);
       if (i % 50 !== 0) continue;
-      for (const [at, answer] of there) {
+      for (const [at, answer] of cached) {
         const { start, gap, end } = answer!;
         expect(answers.pool.toString('latin1', start, gap).trim()).toBe(`${at}`);
         expect(answers.pool.toString('latin1', gap, end)).toBe(`tail ${at}`);

@@ -10,7 +10,7 @@ import { LastKnownGood } from '../../src/server/swap/last-known-good.ts';
 const dir = mkdtempSync(join(tmpdir(), 'pagegate-known-good-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-it('an index is kept only where it is the file that a worker has accepted', () => {
+it('an index is kept only if it is the file that a worker has accepted', () => {
   const config = loadConfig({ env: {}, cwd: dir });
   const { indexFile } = statePaths(config);
   mkdirSync(dirname(indexFile), { recursive: true });
@@ -26,7 +26,7 @@ it('an index is kept only where it is the file that a worker has accepted', () =
     knownGood.retain({ part: 'index', identity: next });
     expect([knownGood.indexFd, knownGood.parts]).toEqual([expect.any(Number), { index: next }]);
     const kept = knownGood.indexFd;
-    // A name that another file has taken since takes nothing away.
+    // A report about a file that was replaced since does not remove the kept one.
     knownGood.retain({ part: 'index', identity });
     expect([knownGood.indexFd, knownGood.parts]).toEqual([kept, { index: next }]);
   } finally {

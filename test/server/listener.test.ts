@@ -11,7 +11,7 @@ import { createCertificate } from '../../tools/certificate.ts';
 
 const { tls } = loadConfig({ env: {}, flags: {} });
 
-/** A port that was free a moment ago. */
+/** Returns a port that was free a moment ago. */
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');
@@ -22,7 +22,7 @@ async function freePort(): Promise<number> {
 }
 
 it.each([0, 1, 2, 3, 4])(
-  'TLS: no connection outlives the listener, also none that came %i turns before its end',
+  'TLS: no connection outlives the listener, even if it came %i turns before the end',
   async (turns) => {
     const { certificate: chain, key } = createCertificate('end.test');
     const connections = new ConnectionCount({ most: 1_000 });
@@ -43,7 +43,7 @@ it.each([0, 1, 2, 3, 4])(
   },
 );
 
-/** A client in a thread of its own: it says when it is connected, by a cell of shared memory, then asks and tells what it read. */
+/** A client in its own thread. It signals its connection through shared memory, sends a request, and posts the start of what it received. */
 const CLIENT = `
 const { workerData: { port, isConnected }, parentPort } = require('node:worker_threads');
 const socket = require('node:net').connect(port, '127.0.0.1');
@@ -58,7 +58,7 @@ socket.on('error', ({ code }) => { read += code; });
 socket.on('close', () => parentPort.postMessage(read.slice(0, 15)));
 `;
 
-it('what has connected is answered, also where the process had no time to accept it before it stops to listen', async () => {
+it('every accepted connection is answered, even if the process had no time to accept it before it stopped listening', async () => {
   const connections = new ConnectionCount({ most: 1_000 });
   const listener = new Listener({ handle: (res) => void res.end('x'), connections });
   const port = await freePort();
@@ -67,7 +67,7 @@ it('what has connected is answered, also where the process had no time to accept
   const client = new Worker(CLIENT, { eval: true, workerData: { port, isConnected } });
   const read = once(client, 'message');
   await once(client, 'online');
-  // From here on this process does not look at its sockets, until its timers are long due.
+  // From here on this process does not poll its sockets until its timers are long overdue.
   expect(Atomics.wait(isConnected, 0, 0, 10_000)).not.toBe('timed-out');
   const stopped = listener.stopListening();
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300);
@@ -76,7 +76,7 @@ it('what has connected is answered, also where the process had no time to accept
   listener.close();
 });
 
-describe('TLS: what the library does not take is refused with a code', () => {
+describe('TLS: values that the library refuses are reported with a code', () => {
   const listen = (commonName: string, ciphers: string = tls.ciphers, key?: string): Listener => {
     const made = createCertificate(commonName);
     const certificate = { chain: made.certificate, key: key ?? made.key, expiresMs: 0 };
@@ -84,14 +84,14 @@ describe('TLS: what the library does not take is refused with a code', () => {
     return new Listener({ handle: () => {}, tls: { ...tls, ciphers }, certificate, connections });
   };
 
-  it('a list of ciphers', () => {
+  it('for a list of ciphers', () => {
     listen('ciphers.test', 'ECDHE-ECDSA-AES128-GCM-SHA256').close();
     expect(() => listen('ciphers.test', 'NONSENSE')).toThrow(
       expect.objectContaining({ code: 'tls_unusable', message: expect.stringContaining('tls.ciphers ("NONSENSE")') }),
     );
   });
 
-  it('a key', () => {
+  it('for a key', () => {
     const { privateKey } = generateKeyPairSync('ed448');
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' });
     expect(() => listen('key.test', undefined, key.toString())).toThrow(
@@ -100,7 +100,7 @@ describe('TLS: what the library does not take is refused with a code', () => {
   });
 });
 
-it('a Node.js that the transport has no binary for is told to start another way', () => {
+it('a Node.js for which the transport has no binary gets a message that says how to start instead', () => {
   const other = 'data:text/javascript,Object.defineProperty(process.versions, "modules", { value: "999" })';
   const load = `import { loadUws } from ${JSON.stringify(new URL('../../src/server/uws.ts', import.meta.url))}; loadUws();`;
   const { status, stderr } = spawnSync(process.execPath, ['--import', other, '--input-type=module', '-e', load], {

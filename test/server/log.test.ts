@@ -5,7 +5,7 @@ import { LOG_EVENTS, type LogEvent } from '../../src/server/log-events.ts';
 import { sourcesUnder, textOf } from '../tidy/tree.ts';
 
 describe('the log', () => {
-  it('writes one JSON object a line, with what is common to all lines, on the level of the event', () => {
+  it('writes one JSON object per line, with the common fields, at the level of the event', () => {
     const lines: string[] = [];
     const log = createLog('info', { common: { worker: 3 }, write: (line) => lines.push(line) });
     log('index_refused', { code: 'index_corrupt', message: 'two\nlines' });
@@ -20,14 +20,14 @@ describe('the log', () => {
     });
   });
 
-  it('leaves out what is less severe than asked for', () => {
+  it('leaves out lines that are less severe than the configured level', () => {
     const lines: string[] = [];
     const log = createLog('warn', { write: (line) => lines.push(line) });
     for (const event of ['stopping', 'policy_warning', 'worker_died'] as const) log(event);
     expect(lines.map((line) => JSON.parse(line).event)).toEqual(['policy_warning', 'worker_died']);
   });
 
-  it('limits the lines of one event in a time, and tells how many it left out; other events have their own limit', () => {
+  it('limits the lines of one event per time, and reports how many it left out; each event has its own limit', () => {
     vi.useFakeTimers();
     onTestFinished(() => void vi.useRealTimers());
     const lines: string[] = [];
@@ -50,7 +50,7 @@ describe('the log', () => {
     expect(events().filter((event) => event === 'lines_suppressed')).toHaveLength(1);
   });
 
-  it('a failure during a request is written without its message: it may quote the request', () => {
+  it('writes a failure during a request without its message, which may quote the request', () => {
     const error = new TypeError('Invalid URL: https://example.com/?token=SECRET\n    of this request');
     const fields = requestFailureFields(error);
     expect(fields).toMatchObject({ code: 'internal', name: 'TypeError' });
@@ -59,7 +59,7 @@ describe('the log', () => {
     expect(requestFailureFields('SECRET')).toEqual({ code: 'internal' });
   });
 
-  it('a failure with a code is written with its message', () => {
+  it('writes a failure with a code with its message', () => {
     const error = new PagegateError('ledger_unavailable', 'The disk is full.');
     expect(requestFailureFields(error)).toEqual({ code: 'ledger_unavailable', message: error.message });
     expect(failureFields(error)).toEqual({ code: 'ledger_unavailable', message: error.message });
@@ -81,13 +81,13 @@ describe('the table of log events', () => {
     ),
   );
 
-  /** Events that are not written by a function called log. */
+  /** Events that are not written by a function named `log`. */
   const WRITTEN_BY = {
     lines_suppressed: "line('lines_suppressed',",
     worker_crashed: "createLog('error', { common: { pid: process.pid } })('worker_crashed',",
   };
 
-  it('has the events of a part among those that are written', () => {
+  it('contains the events of each part', () => {
     expect(written).toContain('index_in_use');
   });
 

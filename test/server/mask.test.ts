@@ -1,4 +1,4 @@
-/** What of a path, a host and a scheme may be written into a log. */
+/** Which parts of a path, a host and a scheme may be logged. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { maskHost, maskPath, maskScheme, maskWholePath } from '../../src/server/request/mask.ts';
@@ -29,7 +29,7 @@ describe('a path', () => {
     ['/a\nb', '/***'],
   ])('masks %s as %s', (path, expected) => expect(maskPath(path)).toBe(expected));
 
-  it('lets through nothing but short words of lower-case letters, whatever it is made of', () => {
+  it('lets only short words of lower-case letters through, for any path', () => {
     const segment = /^(?:\*\*\*|[a-z]{1,12}(?:-[a-z]{1,12}){0,3}(?:\.[a-z]{2,5})?)?$/;
     fc.assert(
       fc.property(
@@ -43,11 +43,11 @@ describe('a path', () => {
     );
   });
 
-  it('is bounded', () => {
+  it('has a bounded length', () => {
     expect(maskPath('/ab'.repeat(4_000)).length).toBeLessThan(1_100);
   });
 
-  it('is masked whole where its verdict was about a secret', () => {
+  it('is masked completely if its verdict was about a secret', () => {
     expect(maskWholePath('/reset/plain/')).toBe('/***/***/');
   });
 });
@@ -70,18 +70,18 @@ describe('a host', () => {
     ['0a1b2c3d4e5f.com', '***.com'],
   ])('masks %s as %s', (host, expected) => expect(maskHost(host, '', false)).toBe(expected));
 
-  it('that is in the index is kept, what stands before it is not', () => {
+  it('keeps the domain that is in the index, but not the labels before it', () => {
     const known = '52uo5k3t73ypjijevery-long-name.example.com';
     expect(maskHost(known, known, false)).toBe(known);
     expect(maskHost(`${KEY}.${known}`, known, false)).toBe(`***.${known}`);
   });
 
-  it('that carries data keeps its registrable domain only', () => {
+  it('keeps only the registrable domain if the host carries data', () => {
     expect(maskHost('some.words.plain.co.uk', '', true)).toBe('***.***.plain.co.uk');
   });
 });
 
-it('a scheme that nobody uses is masked', () => {
+it('an unusual scheme is masked', () => {
   expect(maskScheme('https')).toBe('https');
   expect(maskScheme('chrome-extension')).toBe('chrome-extension');
   expect(maskScheme('any-name-that-is-longer-than-all')).toBe('***');

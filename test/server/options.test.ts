@@ -19,11 +19,11 @@ describe('index.subdomains', () => {
     return [body.domain, body.found];
   };
 
-  it('exact: a host is its own key', async () => {
+  it('exact: each host is its own key', async () => {
     server = await startTestServer({ entries });
     expect(await found('docs.example.com')).toEqual(['docs.example.com', false]);
     expect(await found('a.user.github.io')).toEqual(['a.user.github.io', false]);
-    // What is verified about the parent still counts for the verdict.
+    // The verified pages of the parent still count for the verdict.
     const { body } = await server.check('?url=https%3A%2F%2Flogin.example.com%2Fin');
     expect(body).toMatchObject({
       found: false,
@@ -37,7 +37,7 @@ describe('index.subdomains', () => {
     server = await startTestServer({ entries, config: { index: { subdomains: 'parent' } } });
     expect(await found('a.b.docs.example.com')).toEqual(['example.com', true]);
     expect(await found('a.user.github.io')).toEqual(['user.github.io', true]);
-    // A private suffix ends the walk: another user's site says nothing about this one.
+    // A private suffix ends the search: another user's site says nothing about this one.
     expect(await found('other.github.io')).toEqual(['other.github.io', false]);
     expect(await found('unknown.net')).toEqual(['unknown.net', false]);
   });
@@ -46,7 +46,7 @@ describe('index.subdomains', () => {
     ['strict', 'deny'],
     ['default', 'flag'],
     ['open', 'allow'],
-  ])('parent, profile %s: a parent that answers does not make the host a classified one', async (profile, verdict) => {
+  ])('parent, profile %s: a host is not classified because its parent has a record', async (profile, verdict) => {
     server = await startTestServer({
       entries,
       config: { index: { subdomains: 'parent' }, policy: { profile }, decision_log: { enabled: true } },
@@ -77,7 +77,7 @@ describe('decision_log', () => {
       .split('\n')
       .map((line) => JSON.parse(line));
 
-  it('one line for each verdict that was served, without the query, without the key', async () => {
+  it('writes one line for each verdict, without the query and the key', async () => {
     server = await startTestServer({
       entries: [{ domain: 'example.com' }],
       config: { decision_log: { enabled: true } },
@@ -99,7 +99,7 @@ describe('decision_log', () => {
       .toMatch(/^pagegate_decision_log_lines_total 2$/m);
   });
 
-  it('is off as shipped', async () => {
+  it('is off by default', async () => {
     server = await startTestServer({ entries: [{ domain: 'example.com' }] });
     await server.check('?domain=example.com');
     expect(() => readdirSync(server.paths.logDir)).toThrow();
@@ -107,7 +107,7 @@ describe('decision_log', () => {
 });
 
 describe('server.max_connections', () => {
-  it('a connection above it is closed at once; when one ends a new one is taken', async () => {
+  it('closes a connection above it at once, and accepts one again when another ends', async () => {
     server = await startTestServer({
       entries: [{ domain: 'example.com' }],
       config: { server: { max_connections: 3 } },

@@ -23,7 +23,7 @@ describe('parseQuery', () => {
     ['api_key=k&url=x', { url: 'x', apiKeyCount: 1, apiKey: 'k' }],
     ['api_key=a&api_key=b', { apiKeyCount: 2 }],
     ['api_key=%zz', { apiKeyCount: 1, apiKey: undefined }],
-  ])('%j', (raw, expected) => {
+  ])('reads %j', (raw, expected) => {
     expect(parseQuery(raw)).toMatchObject({ problem: undefined, ...expected });
   });
 
@@ -53,11 +53,11 @@ describe('parseQuery', () => {
     [`url=${'%C3%BC'.repeat(VALUE_MAX_BYTES / 2)}a`, 'input_too_long', 'url'],
     [`url=${'%E2%82%AC'.repeat(Math.floor(VALUE_MAX_BYTES / 3))}aaa`, 'input_too_long', 'url'],
     ['foo=1&url=%zz', 'unknown_parameter', 'foo'],
-  ])('%j is %s', (raw, problem, parameter) => {
+  ])('reports that %j is %s', (raw, problem, parameter) => {
     expect(parseQuery(raw)).toMatchObject({ problem, parameter });
   });
 
-  it('takes a value of exactly the limit, percent-encoded or not', () => {
+  it('accepts a value of exactly the maximum length, percent-encoded or not', () => {
     expect(parseQuery(`url=${'a'.repeat(VALUE_MAX_BYTES)}`).problem).toBeUndefined();
     expect(parseQuery(`url=${'%61'.repeat(VALUE_MAX_BYTES)}`).problem).toBeUndefined();
     const blanks = '+%09%0D%0A%0C'.repeat(1_000);
@@ -65,7 +65,7 @@ describe('parseQuery', () => {
     expect(parseQuery(`url=${blanks}${'a'.repeat(VALUE_MAX_BYTES + 1)}${blanks}`).problem).toBe('input_too_long');
   });
 
-  it('finds the key behind anything that is wrong', () => {
+  it('finds the key after any other problem', () => {
     expect(parseQuery('foo=1&url=%zz&api_key=k')).toMatchObject({
       problem: 'unknown_parameter',
       apiKey: 'k',
@@ -73,7 +73,7 @@ describe('parseQuery', () => {
     });
   });
 
-  it('gives back every value that was encoded', () => {
+  it('decodes every encoded value', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', maxLength: 200 }), (value) => {
         fc.pre(value.isWellFormed() && !value.includes('\ufffd'));
@@ -83,7 +83,7 @@ describe('parseQuery', () => {
     );
   });
 
-  it('reads every name and value alike, written plainly and as escapes', () => {
+  it('reads names and values alike, plain and percent-encoded', () => {
     const escaped = (text: string): string =>
       Array.from(text, (char) => `%${char.charCodeAt(0).toString(16)}`).join('');
     const name = fc.constantFrom('url', 'domain', 'method', 'api_key', 'ur', 'urls', 'URL', 'api-key');
@@ -98,7 +98,7 @@ describe('parseQuery', () => {
     );
   });
 
-  it('names a problem exactly where a piece has one, and never throws', () => {
+  it('reports a problem exactly if one part has one, and never throws', () => {
     const isBad = (piece: string): boolean => {
       if (!piece.startsWith('url=')) return !piece.startsWith('api_key=');
       try {

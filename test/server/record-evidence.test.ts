@@ -1,4 +1,4 @@
-/** Pages as they stand in an answer, and as the index tells them: the same. */
+/** Verified pages read from a response body are the same as those read from the index. */
 
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -63,8 +63,8 @@ const targetOf = (value: string): Target => {
   return target;
 };
 
-describe('evidence that reads the answer', () => {
-  it.each(['exact', 'parent'] as const)('has the pages that the index tells, with subdomains "%s"', (subdomains) => {
+describe('evidence that reads the response body', () => {
+  it.each(['exact', 'parent'] as const)('has the same pages as the index, with subdomains "%s"', (subdomains) => {
     const writer = new AnswerWriter();
     let pages = 0;
     let escaped = 0;
@@ -81,7 +81,7 @@ describe('evidence that reads the answer', () => {
         Buffer.from(bytes.subarray(start, end)).toString('latin1').endsWith('login');
       const hostOf = (url: string): string => url.split('/', 3).join('/');
       let hostBefore = '';
-      // Pages with a host of their own in full may have the host of the one before, and not be said to.
+      // A page stored with its own full host may have the same host as the one before without being marked so.
       const sees = (bytes: Uint8Array, start: number, end: number, isHostOfBefore: boolean): boolean => {
         const host = hostOf(Buffer.from(bytes.subarray(start, end)).toString('latin1'));
         if (isHostOfBefore) expect(host).toBe(hostBefore);

@@ -9,37 +9,37 @@ const CLIENT = parseAddress('10.1.2.3')!;
 describe('the log of refusals', () => {
   const lines: Record<string, unknown>[] = [];
   const log = createLog('info', { write: (line) => lines.push(JSON.parse(line) as Record<string, unknown>) });
-  const told = (): unknown[] =>
+  const takeLogged = (): unknown[] =>
     lines.splice(0).map(({ code, account, network, count }) => [code, account, network, count]);
   afterEach(() => {
     vi.useRealTimers();
     lines.length = 0;
   });
 
-  it('writes the first of a kind at once, and the others of a minute in one line', () => {
+  it('writes the first refusal of a kind at once, and the others of the same minute in one line', () => {
     vi.useFakeTimers();
     const refusals = new RefusalLog({ log, networks: false });
     for (let i = 0; i < 1_000; i++) refusals.note('quota_exhausted', 'acme', CLIENT);
     refusals.note('quota_exhausted', 'other', CLIENT);
     refusals.note('unknown_key', undefined, CLIENT);
-    expect(told()).toEqual([
+    expect(takeLogged()).toEqual([
       ['quota_exhausted', 'acme', undefined, 1],
       ['quota_exhausted', 'other', undefined, 1],
       ['unknown_key', undefined, undefined, 1],
     ]);
     vi.advanceTimersByTime(60_000);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 999]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 999]]);
     refusals.note('quota_exhausted', 'acme', CLIENT);
-    expect(told()).toEqual([]);
+    expect(takeLogged()).toEqual([]);
     vi.advanceTimersByTime(60_000);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
     vi.advanceTimersByTime(60_000);
     refusals.note('quota_exhausted', 'acme', CLIENT);
-    expect(told()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
+    expect(takeLogged()).toEqual([['quota_exhausted', 'acme', undefined, 1]]);
     refusals.close();
   });
 
-  it('tells at most 256 kinds apart within a minute; of the others it counts the codes', () => {
+  it('distinguishes at most 256 kinds per minute; it counts the others by code', () => {
     vi.useFakeTimers();
     const quiet: [string, number][] = [];
     const refusals = new RefusalLog({
@@ -57,13 +57,13 @@ describe('the log of refusals', () => {
     refusals.close();
   });
 
-  it('holds the network of a client only where that is asked for', () => {
+  it("contains the client's network only if the option is set", () => {
     expect(networkOf(CLIENT)).toBe('10.1.2.0/24');
     expect(networkOf(parseAddress('2001:db8:7:8::9')!)).toBe('2001:db8:7::/48');
     const refusals = new RefusalLog({ log, networks: true });
     refusals.note('rate_limited', undefined, CLIENT);
     refusals.note('rate_limited', undefined, parseAddress('10.9.9.9')!);
-    expect(told()).toEqual([
+    expect(takeLogged()).toEqual([
       ['rate_limited', undefined, '10.1.2.0/24', 1],
       ['rate_limited', undefined, '10.9.9.0/24', 1],
     ]);
@@ -71,7 +71,7 @@ describe('the log of refusals', () => {
   });
 });
 
-it('401, 403 by cause and 429 are counted by code and told with the name of the account', async () => {
+it("401, 403 by cause and 429 are counted by code and logged with the account's name", async () => {
   const server = await startTestServer({
     entries: [{ domain: 'example.com' }],
     accounts: { poor: { plan: 'custom', limit: 1 }, waiting: {} },

@@ -9,7 +9,7 @@ import { loadPolicy } from '../../src/policy/load.ts';
 import { recordNames } from '../../src/record/names.ts';
 import { type Answer, read, startTestServer, switchTo, type TestServer } from '../support/server.ts';
 
-/** Generation n says so in the record's language, so that a mixed answer shows. */
+/** Generation n has language n, so that a mixed response is noticed. */
 const LANGUAGES = ['aa', 'en', 'de', 'fr', 'it', 'es'];
 const entries = (generation: number) =>
   Array.from({ length: 50 }, (_, i) => ({
@@ -31,7 +31,7 @@ const reasonOf = async (): Promise<string> => {
 const generationOf = (answer: Answer): string => answer.headers.get('x-pagegate-data')!.split('.')[0]!;
 
 describe('hot swap', () => {
-  it('under load: every answer is whole, of one generation or the other', async () => {
+  it('under load: every response comes completely from one generation', async () => {
     server.publish(2, entries(2));
     let isDone = false;
     const seen = new Map<string, number>();
@@ -61,7 +61,7 @@ describe('hot swap', () => {
 
   it.each<[string, (folder: string) => void, RegExp]>([
     [
-      'a file that is no index',
+      'a file that is not an index',
       (folder) => writeFileSync(join(folder, 'index.pgx'), 'no index', { mode: 0o444 }),
       /index/i,
     ],
@@ -76,7 +76,7 @@ describe('hot swap', () => {
       },
       /can be changed by/,
     ],
-  ])('%s is refused, and the old one goes on', async (name, write, expected) => {
+  ])('refuses %s and keeps the old one', async (name, write, expected) => {
     switchTo(server.paths, 2);
     await server.server.reload();
     const number = 10 + name.length;
@@ -95,7 +95,7 @@ describe('hot swap', () => {
     expect(await reasonOf()).toBe('');
   });
 
-  it('an index beside a license that is a pipe is refused, and the old one goes on', async () => {
+  it('refuses an index if the license is a pipe, and keeps the old one', async () => {
     const { licenseFile } = server.paths;
     server.publish(20, entries(3));
     renameSync(licenseFile, `${licenseFile}.kept`);
@@ -112,7 +112,7 @@ describe('hot swap', () => {
     expect(await reasonOf()).toBe('');
   });
 
-  it('an index outside the license is refused, one of another dataset and one of another vocabulary', async () => {
+  it('refuses an index outside the license, one of another dataset and one with another vocabulary', async () => {
     const { vocabulary } = recordNames('full');
     const wrong: [number, object, RegExp][] = [
       [41, { dataset: 'other' }, /it is for dataset "test", the index has "other"/],
@@ -140,8 +140,8 @@ describe('hot swap', () => {
   });
 });
 
-describe('without being told', () => {
-  it('a new generation is noticed, also where there was none', async () => {
+describe('without a reload', () => {
+  it('the server notices a new generation, even if there was none before', async () => {
     const other = await startTestServer({ config: { server: { poll_seconds: 0.05 } } });
     try {
       const none = await other.check('?domain=site-1.com');
@@ -155,7 +155,7 @@ describe('without being told', () => {
     }
   });
 
-  it('the policy under load: every answer is what the policy says that it names, a refused one among them', async () => {
+  it('a policy can be replaced under load: every response fits the policy revision that it names, and a refused policy is never used', async () => {
     const file = join(server.paths.runDir, 'policy-load.json');
     const note = 'Our own entry, for people only.';
     const own = { id: 'mine', host: 'blocked.com', paths: ['/a'], note };
@@ -218,7 +218,7 @@ describe('without being told', () => {
     }
   });
 
-  it('the policy file is noticed; one that is wrong leaves the old policy in force', async () => {
+  it('the server notices a new policy file; an invalid one leaves the old policy in force', async () => {
     const file = join(server.paths.runDir, 'policy.json');
     const policy = (hosts: object[]) => JSON.stringify({ format: 'pagegate-policy/1', add: { hosts } });
     const own = { id: 'mine', group: 'own', host: 'blocked.com', verdict: 'deny', note: 'Our own entry.' };
@@ -235,7 +235,7 @@ describe('without being told', () => {
         .poll(async () => (await other.server.status()).workers)
         .toMatchObject([{ problems: { policy: expect.any(String) } }]);
       expect(await verdict()).toBe('allow');
-      // A look at the index is one at the policy, too: the same file is refused once.
+      // A check of the index is also one of the policy: the same file is refused once.
       other.publish(2, [{ domain: 'blocked.com' }]);
       await expect.poll(async () => generationOf(await other.check('?domain=blocked.com'))).toBe('2');
       const { text } = await read(await fetch(`${other.adminUrl}/metrics`));

@@ -1,4 +1,4 @@
-/** A worker that replaces one that died serves what its siblings serve, whatever became of the files. */
+/** A worker that replaces one that died serves the same data as the others, whatever happened to the files. */
 import {
   chmodSync,
   mkdtempSync,
@@ -52,7 +52,7 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-/** Kills workers and waits for as many new ones. */
+/** Kills workers and waits for the same number of new ones. */
 async function replace(pids: readonly number[]): Promise<void> {
   for (const pid of pids) process.kill(pid, 'SIGKILL');
   await expect.poll(() => server.server.pids.filter((pid) => !pids.includes(pid)).length).toBe(pids.length);
@@ -79,7 +79,7 @@ const nameOnPort = () =>
   });
 
 describe('after the death of all workers', () => {
-  it('what was served goes on, whatever became of license, index and policy', async () => {
+  it('the same data is still served, whatever happened to license, index and policy', async () => {
     await start({ workers: 2 });
     const [before] = await answers(1);
     expect(before!.body).toMatchObject({ language: 'de', matched: { id: 'mine' } });
@@ -116,7 +116,7 @@ describe('after the death of all workers', () => {
     }
   });
 
-  it('the certificate that was taken into use last goes on, whatever became of its files', async () => {
+  it('the certificate in use stays in use, whatever happened to its files', async () => {
     await start({ withTls: true });
     const cases: readonly [string, () => void][] = [
       ['the key may be read by everybody', () => chmodSync(file('key.pem'), 0o644)],
@@ -142,12 +142,12 @@ describe('after the death of all workers', () => {
     );
   });
 
-  it('files that are good again, or new, are taken into use as ever', async () => {
+  it('files that are valid again, or new, are used as usual', async () => {
     await start();
     rmSync(server.paths.licenseFile);
     writeFileSync(file('policy.json'), '{');
     await replace(server.server.pids);
-    // What was kept is kept for the next one, too.
+    // The last known good data is also kept for the next replacement.
     await replace(server.server.pids);
     expect((await answers(4)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     writeFileSync(file('policy.json'), policy('Our second note.'));
@@ -158,7 +158,7 @@ describe('after the death of all workers', () => {
   });
 });
 
-/** The open files of a process that lie in the index store. */
+/** Returns the open files of a process that are in the index store. */
 const openIndexes = (pid: number): string[] =>
   readdirSync(`/proc/${pid}/fd`).flatMap((fd) => {
     try {
@@ -170,10 +170,10 @@ const openIndexes = (pid: number): string[] =>
   });
 
 describe('a worker that replaces another', () => {
-  it('does not listen without an index while the other has one; health says why', async () => {
+  it('does not listen without an index while the other worker has one, and health says why', async () => {
     await start({ workers: 2 });
     const [victim, other] = server.server.pids;
-    // An index that others may change is not trusted, also where it was served before.
+    // An index that others may change is not trusted, even if it was served before.
     chmodSync(join(server.paths.indexDir, 'generations/1/index.pgx'), 0o666);
     process.kill(victim!, 'SIGKILL');
     await expect
@@ -186,7 +186,7 @@ describe('a worker that replaces another', () => {
     for (const { status } of await answers(40)) expect(status).toBe(200);
   });
 
-  it('keeps no index open that is served no more, nor does the primary', async () => {
+  it('keeps no index open that is no longer served, and neither does the primary', async () => {
     await start();
     rmSync(server.paths.licenseFile);
     await replace(server.server.pids);
@@ -194,7 +194,7 @@ describe('a worker that replaces another', () => {
     expect(openIndexes(process.pid)).toEqual([join(server.paths.indexDir, 'generations/1/index.pgx')]);
   });
 
-  it('nor what came before a newer generation', async () => {
+  it('does not go back to data before a newer generation', async () => {
     await start();
     await replace(server.server.pids);
     server.publish(2, [{ domain: 'blocked.com', language: 'fr' }]);

@@ -57,14 +57,14 @@ async function serve(...flags: string[]): Promise<string> {
 }
 
 const run = (...words: string[]) => pagegate([...words, '--config', configFile]);
-/** The same beside other things. */
+/** Like `run`, but without blocking this process. */
 const runMeanwhile = (...args: string[]) =>
   new Promise<{ readonly status: unknown; readonly stdout: string }>((resolve) => {
     execFile(process.execPath, [CLI, ...args, '--config', configFile], (error, stdout) =>
       resolve({ status: error?.code ?? 0, stdout }),
     );
   });
-/** Exit code and signal, once everything that it and its children wrote has been read. */
+/** Resolves with exit code and signal, once all output of the process and its children has been read. */
 const end = (child: ChildProcess): Promise<unknown[]> => once(child, 'close');
 const ask = async (url: string, value = SECRET_URL) =>
   read(
@@ -92,7 +92,7 @@ const childPids = (): number[] =>
 const writerPid = (): number => childPids().find((pid) => commandOf(pid).includes('writer/main'))!;
 
 describe('pagegate serve', () => {
-  it('answers, is commanded over its socket, and ends with exit code 0; its log tells nothing about requests', async () => {
+  it('answers, accepts commands over its socket, and ends with exit code 0; its log contains nothing about requests', async () => {
     const url = await serve();
     expect((await ask(url)).body.domain).toBe('example.com');
     expect((await read(await fetch(`${url}?url=x&api_key=pg_SECRETKEY`))).status).toBe(401);
@@ -110,7 +110,7 @@ describe('pagegate serve', () => {
     const refused = run('reload');
     expect([refused.status, refused.stdout.match(/refused/g)?.length]).toEqual([6, 2]);
     expect(refused.stderr).toMatch(/^(?:Warning: .+\n)+$/);
-    // The table has the word alone, the warnings the reason.
+    // The table shows only the result; the warnings have the reason.
     expect(refused.stdout).toMatch(/^ +\d {2}refused {2,}unchanged/m);
     installation.publish(4, [{ domain: 'plain.org' }]);
     server!.kill('SIGHUP');
@@ -126,7 +126,7 @@ describe('pagegate serve', () => {
     expect(readdirSync(installation.paths.runDir).filter((name) => name.startsWith('burst-'))).toEqual([]);
   });
 
-  it('SIGHUP reloads, also during the start, and ends no process of it', async () => {
+  it('reloads on SIGHUP, even during the start, and ends no process', async () => {
     const starting = serve();
     await expect.poll(() => output).toContain('"ledger_ready"');
     server!.kill('SIGHUP');
@@ -137,7 +137,7 @@ describe('pagegate serve', () => {
     expect(childPids()).toEqual(pids);
   });
 
-  it('Ctrl-C during the start, which ends the processes that have only begun, is a stop and no failure', async () => {
+  it('takes Ctrl-C during the start, which also ends its new processes, as a stop and not as a failure', async () => {
     output = '';
     server = spawn(process.execPath, [CLI, 'serve', '--config', configFile], { detached: true });
     for (const stream of [server.stdout!, server.stderr!]) {
@@ -153,11 +153,11 @@ describe('pagegate serve', () => {
     expect(output).not.toContain('pagegate: ');
   });
 
-  it('a command says so where the ledger writer hangs and the workers cannot follow', async () => {
+  it('reports through its commands that the ledger writer hangs and the workers cannot follow', async () => {
     await serve();
     const writer = writerPid();
     process.kill(writer, 'SIGSTOP');
-    // Or it would replace a ledger writer that hangs.
+    // Otherwise it would replace a ledger writer that hangs.
     server!.kill('SIGSTOP');
     const suspended = run('account', 'suspend', 'pro');
     for (const pid of [writer, server!.pid!]) process.kill(pid, 'SIGCONT');
@@ -169,7 +169,7 @@ describe('pagegate serve', () => {
   it.each([
     ['is closed', 'pipe'],
     ['is full', openSync('/dev/full', 'w')],
-  ] as const)('serves, with a console too, where its standard output %s', async (_how, stdout) => {
+  ] as const)('serves, even with a console, if its standard output %s', async (_how, stdout) => {
     const withConsole = join(dir, 'console.json');
     const console = { ...installation.config.console, enabled: true, port: await freePort() };
     writeFileSync(withConsole, JSON.stringify({ ...installation.config, console }));
@@ -189,7 +189,7 @@ describe('pagegate serve', () => {
     expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
-  it('SIGTERM ends it gracefully', async () => {
+  it('ends gracefully on SIGTERM', async () => {
     const url = await serve();
     const pids = await workerPids();
     expect((await ask(url)).status).toBe(200);
@@ -198,7 +198,7 @@ describe('pagegate serve', () => {
     expect(pids.filter(isAlive)).toEqual([]);
   });
 
-  it('a start while the earlier one stops waits for its end', async () => {
+  it('waits at its start until an earlier server that stops has ended', async () => {
     await serve();
     const earlier = server!;
     const ended = end(earlier);
@@ -209,7 +209,7 @@ describe('pagegate serve', () => {
     expect(run('status').status).toBe(0);
   });
 
-  it('SIGTERM ends it in time while the ledger hangs, and says what it killed', async () => {
+  it('ends in time on SIGTERM while the ledger hangs, and logs which process it killed', async () => {
     const url = await serve();
     expect((await ask(url)).status).toBe(200);
     const pids = childPids();
@@ -220,7 +220,7 @@ describe('pagegate serve', () => {
     expect(output).toMatch(/"ledger_writer_killed".*did not end in time/);
   });
 
-  it('a second SIGTERM ends it at once, with every process of it, also those that hang', async () => {
+  it('ends at once on a second SIGTERM, with all its processes, even those that hang', async () => {
     await serve();
     const pids = childPids();
     expect(pids.length).toBe(3);
@@ -228,14 +228,14 @@ describe('pagegate serve', () => {
     process.kill((await workerPids())[0]!, 'SIGSTOP');
     server!.kill('SIGTERM');
     await expect.poll(() => output).toContain('"stopping"');
-    // Later than a wrapper would send the same signal again.
+    // A wrapper would send the same signal again earlier than this.
     await sleep(1_000);
     server!.kill('SIGTERM');
     expect(await end(server!)).toEqual([130, null]);
     await expect.poll(() => pids.filter(isAlive)).toEqual([]);
   });
 
-  it('a worker that hangs is named by health, status and reload, then killed and replaced', async () => {
+  it('names a worker that hangs in health, status and reload, then kills and replaces it', async () => {
     await serve();
     await expect.poll(() => output).toMatch(/Health, metrics, status: \S+\n/);
     const admin = /Health, metrics, status: (\S+)/.exec(output)![1]!;
@@ -250,7 +250,7 @@ describe('pagegate serve', () => {
       ]);
     };
     let [health, metrics, status, reload] = await stopAndAsk();
-    // A command that takes ten seconds to start finds the worker replaced; the next one is given twice as long.
+    // A command that needs ten seconds to start finds the worker replaced. Its timeout doubles each time.
     for (let tries = 0; tries < 3 && (status.status === 0 || reload.status === 0); tries += 1) {
       await expect.poll(workerPids).toHaveLength(2);
       pids = await workerPids();
@@ -277,7 +277,7 @@ describe('pagegate serve', () => {
     expect((await read(await fetch(`${admin}/metrics`))).text).toMatch(/^pagegate_workers 2$/m);
   });
 
-  it('a primary that is killed takes its workers with it, and the next start works', async () => {
+  it('takes its workers along when the primary is killed, and the next start works', async () => {
     await serve();
     const pids = await workerPids();
     server!.kill('SIGKILL');
@@ -289,7 +289,7 @@ describe('pagegate serve', () => {
     await once(server!, 'exit');
   });
 
-  it('a primary that is killed while it stops leaves its workers time to answer', async () => {
+  it('leaves its workers time to answer when the primary is killed during a stop', async () => {
     // Longer than a request waits for its reservation.
     const patient = join(dir, 'patient.json');
     const { config } = installation;
@@ -298,7 +298,7 @@ describe('pagegate serve', () => {
     const pids = childPids();
     const writer = writerPid();
     process.kill(writer, 'SIGSTOP');
-    // Waits for its reservation.
+    // This request waits for its reservation.
     const answer = ask(url);
     await expect.poll(waitingRequests).toBe(1);
     server!.kill('SIGTERM');
@@ -311,9 +311,9 @@ describe('pagegate serve', () => {
   });
 
   it.each<[string, string[], number, string]>([
-    ['a flag that is no number', ['--port', 'http'], 3, 'config_invalid'],
+    ['a flag that is not a number', ['--port', 'http'], 3, 'config_invalid'],
     ['plain HTTP beyond loopback', ['--host', '0.0.0.0'], 6, 'plain_http_refused'],
-  ])('%s stops the start', (_, flags, code, error) => {
+  ])('does not start: %s', (_, flags, code, error) => {
     const result = run('serve', ...flags);
     expect([result.status, result.stderr]).toEqual([code, expect.stringContaining(`[${error}]`)]);
   });

@@ -3,14 +3,14 @@ import { STABLE_MS } from '../../src/platform/watchdog.ts';
 import { Supervisor } from '../../src/server/process/supervisor.ts';
 import type { WorkerLink } from '../../src/server/process/worker-link.ts';
 
-/** A worker that ends when it is killed, and answers nothing. */
+/** A worker that ends when it is killed, and answers no question. */
 function link(pid: number): WorkerLink {
   const { promise: ended, resolve } = Promise.withResolvers<string>();
   return { pid, ended, ask: () => Promise.reject(new Error('no answer')), kill: () => resolve('killed') };
 }
 
 describe('the start', () => {
-  it('is that of one worker, then that of the others at once', async () => {
+  it('starts one worker first, then all others at once', async () => {
     const waiting = new Map<number, () => void>();
     const supervisor = new Supervisor({
       workers: 4,
@@ -27,7 +27,7 @@ describe('the start', () => {
     expect(supervisor.pids).toEqual([0, 1, 2, 3]);
   });
 
-  it('fails with what one failed with, and leaves none running', async () => {
+  it('fails with the error of the worker that failed, and leaves none running', async () => {
     const supervisor = new Supervisor({
       workers: 3,
       start: async (number) => {
@@ -41,7 +41,7 @@ describe('the start', () => {
     expect(supervisor.pids).toEqual([]);
   });
 
-  it('that ends after the stop leaves no worker running', async () => {
+  it('leaves no worker running if it finishes after the stop', async () => {
     const { promise, resolve } = Promise.withResolvers<WorkerLink>();
     const supervisor = new Supervisor({ workers: 1, start: () => promise, drainTimeoutMs: () => 0, log: () => {} });
     const started = supervisor.start();
@@ -54,7 +54,7 @@ describe('the start', () => {
   });
 });
 
-/** A worker that answers as long as it does not hang; killed, it ends. */
+/** A worker that answers unless it hangs, and ends when it is killed. */
 class FakeWorker implements WorkerLink {
   readonly pid: number;
   readonly ended: Promise<string>;
@@ -105,7 +105,7 @@ describe('a worker that hangs', () => {
   };
   afterEach(() => supervisor.stop());
 
-  it('is killed and replaced, and what it had counted is kept, but not what it had open', async () => {
+  it('is killed and replaced; its counters are kept, its open connections are not', async () => {
     await startWith(2_000);
     workers[1]!.requests = 7;
     await expect.poll(() => supervisor.metrics()).toMatchObject({ counters: { requests_total: 7 } });
@@ -120,7 +120,7 @@ describe('a worker that hangs', () => {
     expect((await supervisor.ask('status')).missing).toEqual([]);
   });
 
-  it('is given twice as long after each end in a row, however long that is', async () => {
+  it('is given twice as much time after each end in a row, without an upper limit', async () => {
     vi.useFakeTimers();
     try {
       await startWith(10_000);
@@ -135,7 +135,7 @@ describe('a worker that hangs', () => {
     }
   });
 
-  it('is named, and nobody waits for it long', async () => {
+  it('is named without a long wait for it', async () => {
     await startWith(60_000);
     workers[1]!.hangs = true;
     const missing = { worker: 1, pid: 101, listens: true };
@@ -150,7 +150,7 @@ describe('a worker that hangs', () => {
       .toEqual([{ ...missing, reason: expect.stringMatching(/^has not answered for \d+ s$/) }]);
   });
 
-  it('does not hold up a reload for longer than it lives', async () => {
+  it('does not delay a reload beyond its own life', async () => {
     await startWith(2_000);
     workers[1]!.hangs = true;
     const { answers, missing } = await supervisor.ask('reload');
@@ -158,12 +158,12 @@ describe('a worker that hangs', () => {
     expect(missing).toMatchObject([{ worker: 1, pid: 101, reason: expect.stringMatching(/^did not answer for 3 s/) }]);
   });
 
-  it('that ends again and again is started ever more seldom, and again at once after it has lived for long', async () => {
+  it('is restarted less and less often if it ends again and again, and at once after it has lived for long', async () => {
     vi.useFakeTimers();
     try {
       await startWith(60_000);
       const replaced = (): number => log.filter((line) => line.startsWith('worker_replaced')).length;
-      /** The replacements in each of the next periods, of a worker that ends at its start. */
+      /** Returns the number of replacements in each of the next periods, of a worker that ends at its start. */
       const end = async (periodsMs: readonly number[]): Promise<number[]> => {
         const counts: number[] = [];
         for (const ms of periodsMs) {
@@ -194,7 +194,7 @@ describe('a worker that hangs', () => {
     ]);
   });
 
-  it('is told apart from one that ended and cannot be started', async () => {
+  it('is distinguished from one that ended and cannot be started', async () => {
     await startWith(60_000);
     workers.push = () => {
       throw new Error('the disk is gone');

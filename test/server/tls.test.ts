@@ -20,7 +20,7 @@ function install(commonName: string): void {
   putPem(files.key_file, key);
 }
 
-/** Puts a pipe that nobody writes to into a file's place. */
+/** Replaces a file by a pipe without a writer. */
 function putPipe(file: string): void {
   rmSync(file);
   execFileSync('mkfifo', ['-m', '600', file]);
@@ -82,12 +82,12 @@ describe('TLS in the server', () => {
     'DHE-RSA-AES128-GCM-SHA256',
     'ECDHE-ECDSA-AES128-SHA',
     'ECDHE-ECDSA-AES256-SHA384',
-  ])('TLS 1.2 without forward secrecy, with CBC or SHA-1 is off as shipped: %s', async (ciphers) => {
+  ])('disables TLS 1.2 without forward secrecy, with CBC or SHA-1 by default: %s', async (ciphers) => {
     await expect(openWith(ciphers)).rejects.toThrow(/handshake failure/);
   });
 
   it.each(['ECDHE-ECDSA-AES128-GCM-SHA256', 'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-CHACHA20-POLY1305'])(
-    'TLS 1.2 with %s is there',
+    'supports TLS 1.2 with %s',
     async (ciphers) => {
       const socket = await openWith(ciphers);
       expect(socket.getCipher().name).toBe(ciphers);
@@ -99,7 +99,7 @@ describe('TLS in the server', () => {
     await expect(open(version)).rejects.toThrow(/alert protocol version/);
   });
 
-  it('a new certificate: open connections go on with the old one, new ones see the new one', async () => {
+  it('uses a new certificate for new connections; open ones keep the old one', async () => {
     install('first.test');
     await server.server.reload();
     const old = await open();
@@ -118,7 +118,7 @@ describe('TLS in the server', () => {
     old.destroy();
   });
 
-  it('a chain of several certificates is taken, text around them, too', async () => {
+  it('accepts a chain of several certificates, with text around them', async () => {
     install('chain.test');
     const { certificate } = createCertificate('other.test');
     putPem(files.certificate_file, `first\n${readFileSync(files.certificate_file)}then\n${certificate}end\n`);
@@ -128,7 +128,7 @@ describe('TLS in the server', () => {
     socket.destroy();
   });
 
-  it('rotated again and again under load: no connection is lost', async () => {
+  it('loses no connection when certificates are replaced again and again under load', async () => {
     let isDone = false;
     const answered = [0, 0, 0, 0];
     const failures: unknown[] = [];
@@ -179,7 +179,7 @@ describe('TLS in the server', () => {
       /cert\.pem: /,
     ],
     ['a key that is cut', () => truncateSync(files.key_file, 100), /key\.pem: /],
-  ])('%s is refused, the old one goes on', async (_, spoil, expected) => {
+  ])('refuses %s and keeps the old certificate', async (_, spoil, expected) => {
     install('good.test');
     await server.server.reload();
     spoil();
@@ -192,7 +192,7 @@ describe('TLS in the server', () => {
   });
 });
 
-it('an answer that waited for a reservation leaves in one piece', async () => {
+it('a response that waited for a reservation is sent in one piece', async () => {
   install('pieces.test');
   const other = await startTestServer({ entries: [{ domain: 'example.com' }], config: { tls: files } });
   try {
@@ -203,7 +203,7 @@ it('an answer that waited for a reservation leaves in one piece', async () => {
     const ledgerWriter = childrenOf(process.pid).find((pid) => commandOf(pid).includes(other.paths.ledgerFile))!;
     process.kill(ledgerWriter, 'SIGSTOP');
     const inFlight = async (): Promise<number> => (await other.server.status()).workers[0]!.in_flight;
-    // What is reserved is answered; the next request waits for more.
+    // Reserved lookups are answered; the next request waits for more.
     let records = 0;
     waiting!.on('data', () => {
       records += 1;

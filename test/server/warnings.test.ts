@@ -1,4 +1,4 @@
-/** What health warns of, while lookups are answered: in /readyz, in the log, in metrics, and in what a reload answers. */
+/** Warnings of health while lookups are answered: in /readyz, in the log, in metrics, and in the reply to a reload. */
 import { execFileSync } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -53,7 +53,7 @@ describe('the certificate', () => {
   const inDays = (days: number, names: readonly string[] = []): string[] =>
     certificateWarnings({ chain: createCertificate('x.test', days).certificate }, names, Date.now());
 
-  it('expires with the first of its chain that does', () => {
+  it('expires with the first certificate of its chain that expires', () => {
     const [own, other] = [createCertificate('own.test', 30), createCertificate('other.test', 5)];
     const dir = folder();
     const files = [join(dir, 'cert.pem'), join(dir, 'key.pem')] as const;
@@ -63,7 +63,7 @@ describe('the certificate', () => {
     expect(expiresMs).toBe(Date.parse(new X509Certificate(other.certificate).validTo));
   });
 
-  it('that is good for its names is no warning', () => {
+  it('causes no warning if it is valid for its names', () => {
     expect(inDays(30, ['localhost', '127.0.0.1'])).toEqual([]);
   });
 
@@ -76,24 +76,24 @@ describe('the certificate', () => {
       ['localhost', 'pagegate.internal', '10.1.2.3'],
       /, not for pagegate\.internal, 10\.1\.2\.3 /,
     ],
-  ])('that %s', (_name, days, names, expected) => {
+  ])('causes a warning: %s', (_name, days, names, expected) => {
     expect(inDays(days, names)).toEqual([expect.stringMatching(expected)]);
   });
 
-  it('that is not valid yet', () => {
+  it('causes a warning if it is not valid yet', () => {
     const { certificate } = createCertificate('x.test', 30);
     const warnings = certificateWarnings({ chain: certificate }, [], Date.now() - 3 * 86_400_000);
     expect(warnings).toEqual([expect.stringMatching(/^the certificate is not valid before 20/)]);
   });
 
-  it('whose issuer in the chain has expired', () => {
+  it('causes a warning if its issuer in the chain has expired', () => {
     const chain = createCertificate('x.test', 30).certificate + createCertificate('Old CA', HALF_A_DAY_AGO).certificate;
     expect(certificateWarnings({ chain }, [], Date.now())).toEqual([
       expect.stringMatching(/^the chain's certificate "CN=Old CA" expired at 20/),
     ]);
   });
 
-  it('expired: start, /readyz, status, metrics and reload tell, and a renewed one ends it', async () => {
+  it('is reported as expired by start, /readyz, status, metrics and reload, until it is renewed', async () => {
     const dir = folder();
     const tls = { certificate_file: join(dir, 'cert.pem'), key_file: join(dir, 'key.pem') };
     const install = (days: number): void => {
@@ -120,7 +120,7 @@ describe('the certificate', () => {
     expect(await metric(server!, 'certificate_expiry_seconds')).toBeGreaterThan(29 * 86_400);
   });
 
-  it('for another name than clients use', async () => {
+  it('causes a warning if it is for another name than clients use', async () => {
     const dir = folder();
     const tls = {
       certificate_file: join(dir, 'cert.pem'),
@@ -141,7 +141,7 @@ describe('the certificate', () => {
 describe('data', () => {
   const day = (days: number): string => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
 
-  it('a license that ends soon, or has ended, is a warning and a metric', async () => {
+  it('causes a warning and a metric for a license that ends soon or has ended', async () => {
     const vendor = createLicenseKey();
     const { paths, adminUrl } = await start({
       config: { license: { trusted_keys: { vendor: vendor.publicKey } }, server: { poll_seconds: 0.1 } },
@@ -170,7 +170,7 @@ describe('data', () => {
     expect(adminUrl).toMatch(/^http/);
   });
 
-  it('a license that does not cover what is served is a warning: the next start would serve nothing', async () => {
+  it('causes a warning if the license does not cover the served index: the next start would serve nothing', async () => {
     const { privateKey, publicKey } = createLicenseKey();
     const { paths } = await start({
       config: { license: { trusted_keys: { vendor: publicKey } }, server: { poll_seconds: 0.1 } },
@@ -195,14 +195,14 @@ describe('data', () => {
     await warned('No license is installed; .*/license.json');
   });
 
-  it('a start without a license that is trusted says that nothing is served, not that something goes on', async () => {
+  it('causes a warning that nothing is served, not that something goes on, if the server starts without a trusted license', async () => {
     const { publicKey } = createLicenseKey();
     const { log } = await start({ config: { license: { trusted_keys: { vendor: publicKey } } } });
     expect((await readyz(server!)).warnings).toContainEqual(expect.stringMatching(/^no index is served: .*license/));
     expect(log.join()).not.toContain('goes on');
   });
 
-  it('a trusted key that is put back ends the warnings about license and index', async () => {
+  it('ends the warnings about license and index when a trusted key is put back', async () => {
     const vendor = createLicenseKey();
     const keyFile = join(folder(), 'vendor.public.pem');
     const { paths } = await start({
@@ -217,7 +217,7 @@ describe('data', () => {
     await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
   });
 
-  it('a drop that was rolled back is told until a newer one is served', async () => {
+  it('causes a warning after a rollback until a newer drop is served', async () => {
     const { paths, publish } = await start({ config: { server: { poll_seconds: 0.1 } } });
     expect((await readyz(server!)).warnings).toEqual([]);
     const mark = { manifestSha256: 'ab'.repeat(32), generation: 2, revision: 9, withdrawnAt: '2026-01-01T00:00:00Z' };
@@ -230,14 +230,14 @@ describe('data', () => {
     expect(await metric(server!, 'warnings{kind="withdrawn"}')).toBe(1);
     publish(3, ENTRIES);
     await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
-    // What is served may have been built later, from an older drop.
+    // The served generation may be built later, from an older drop.
     withdraw(paths.indexDir, { ...mark, dataset: 'test' });
     await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [expect.stringMatching(/^generation 2 /)] });
     withdraw(paths.indexDir, { ...mark, dataset: 'test', revision: 0 });
     await expect.poll(() => readyz(server!)).toMatchObject({ warnings: [] });
   });
 
-  it('an account is a metric from 80 % of its quota on, and a warning from 95 %', async () => {
+  it('has a metric for an account from 80 % of its quota, and a warning from 95 %', async () => {
     await start({ accounts: { small: { plan: 'custom', limit: 20 }, large: { plan: 'pro' } } });
     const headers = { 'x-api-key': server!.keys['small']! };
     const ask = async (times: number): Promise<void> => {
@@ -268,7 +268,7 @@ describe('the decision log', () => {
       })
       .toContainEqual(expect.stringMatching(reason));
     expect((await server!.check('?domain=example.com')).status).toBe(200);
-    // The line comes through a pipe: the warning can be there before it.
+    // The line comes through a pipe, so the warning may arrive first.
     await expect
       .poll(() => logged(server!, 'decision_log_failed')[0])
       .toMatchObject({ level: 'error', code: 'decision_log_failed' });
@@ -276,7 +276,7 @@ describe('the decision log', () => {
     expect(await metric(server!, 'decision_log_dropped_total')).toBeGreaterThan(0);
   }
 
-  it('that cannot be written is a warning with a code, without a stack', async () => {
+  it('causes a warning with a code and without a stack trace if it cannot be written', async () => {
     const dir = join(folder(), 'log');
     writeFileSync(dir, 'a file in the place of the folder');
     await withLog(dir);
@@ -284,7 +284,7 @@ describe('the decision log', () => {
     rmSync(dir);
   });
 
-  it.runIf(process.getuid?.() === 0)('on a full disk', async ({ skip }) => {
+  it.runIf(process.getuid?.() === 0)('causes a warning on a full disk', async ({ skip }) => {
     const dir = folder();
     try {
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8k', 'tmpfs', dir], { stdio: 'pipe' });
@@ -299,13 +299,13 @@ describe('the decision log', () => {
 });
 
 describe('the disk', () => {
-  it('that is nearly full is a warning', () => {
+  it('causes a warning if it is nearly full', () => {
     expect(hostWarnings({ state: 2 * 1024 ** 3, decision_log: 5 * 1024 ** 2 })).toEqual([
       { kind: 'disk', text: 'the disk of decision_log has 5 MiB free' },
     ]);
   });
 
-  it('is a metric', async () => {
+  it('has a metric', async () => {
     await start();
     expect(await metric(server!, 'disk_free_bytes{place="state"}')).toBeGreaterThan(0);
     expect(dirname(server!.paths.ledgerFile)).toContain('ledger');

@@ -31,7 +31,7 @@ const metric = async (name: string): Promise<number> => {
   );
 };
 
-/** Writes requests over and over on one connection, and reads nothing; whether the server closed it. */
+/** Writes requests over and over on one connection without reading. Returns whether the server closed it. */
 async function askWithoutReading(port: number, requests: string): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
   socket.pause();
@@ -63,13 +63,13 @@ describe('two worker processes', () => {
     for (const maps of counts) expect(maps).toMatch(/r--s .*index\.pgx/);
   });
 
-  it('keep little memory for what requests leave behind', () => {
+  it('keep little memory for finished requests', () => {
     for (const pid of server.server.pids) {
       expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')).toContain('--max-semi-space-size=2');
     }
   });
 
-  it('the burst limit is exact over both, whatever the status', async () => {
+  it('share an exact burst limit, whatever the status', async () => {
     const paths = ['?domain=example.com', '?domain=%zz', ''];
     const answers = await Promise.all(
       Array.from({ length: 300 }, (_, i) =>
@@ -90,7 +90,7 @@ describe('two worker processes', () => {
     expect((await read(await fetch(`${server.url}/elsewhere`, { headers: from('192.0.2.7') }))).status).toBe(429);
   });
 
-  it('a client is the one that the nearest proxy names, also in a header of its own behind what the client sent', async () => {
+  it('take the client from the nearest proxy, even if its header comes after one that the client sent', async () => {
     const texts = Array.from({ length: 241 }, (_, i) =>
       requestText('/api/check', [
         ['x-forwarded-for', `203.0.113.${i}`],
@@ -101,14 +101,14 @@ describe('two worker processes', () => {
     expect([statuses.slice(0, 240).every((status) => status === 401), statuses[240]]).toEqual([true, 429]);
   });
 
-  it('IPv6 clients count by /64', async () => {
+  it('count IPv6 clients by /64', async () => {
     const answers = await Promise.all(
       Array.from({ length: 241 }, (_, i) => server.check('?domain=%zz', from(`2001:db8::${i.toString(16)}`))),
     );
     expect(answers.filter((answer) => answer.status === 429).length).toBe(1);
   });
 
-  it('a worker that is killed is replaced, and its counts are not lost', async () => {
+  it('are replaced when one is killed, and its counts are not lost', async () => {
     await metric('workers');
     const before = await metric('requests_total{status="200",code="ok"}');
     const spent = from('192.0.2.9');
@@ -125,11 +125,11 @@ describe('two worker processes', () => {
     );
     expect(answers.every((answer) => answer.status === 200)).toBe(true);
     expect(server.log.some((line) => line.includes('"worker_died"'))).toBe(true);
-    // What the guard counted before the worker died still counts.
+    // What the burst limit counted before the worker died still counts.
     expect((await server.check('?domain=example.com', spent)).status).toBe(429);
   });
 
-  it('lose a client that asks and asks and never reads, and keep nothing for it', async () => {
+  it('disconnect a client that keeps sending requests and never reads, and keep no data for it', async () => {
     const other = await startTestServer({
       entries: [{ domain: 'example.com' }],
       accounts: { pro: { plan: 'business' } },
@@ -154,7 +154,7 @@ describe('two worker processes', () => {
     }
   });
 
-  it('that is stopped answers every request that was sent, then closes', async () => {
+  it('answer every request sent before a stop, then close', async () => {
     const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
     const request = `GET /api/check?domain=example.com HTTP/1.1\r\nHost: x\r\nX-API-Key: ${other.keys['pro']}\r\n\r\n`;
     const clients = Array.from({ length: 320 }, () => {
@@ -166,7 +166,7 @@ describe('two worker processes', () => {
       const closed = new Promise((resolve) => socket.once('close', resolve));
       return { socket, connected, closed, text: () => Buffer.concat(texts).toString() };
     });
-    // Half of them are accepted long before, half wait to be accepted when the stop comes.
+    // Half of them are accepted long before; half wait to be accepted when the stop comes.
     await Promise.all(clients.slice(0, 160).map(({ connected }) => connected));
     for (const { socket } of clients) socket.write(request);
     await Promise.all(clients.map(({ connected }) => connected));
@@ -176,7 +176,7 @@ describe('two worker processes', () => {
     expect(answered.length).toBe(320);
   });
 
-  it('that is stopped leaves no process behind, and its port answers no more', async () => {
+  it('leave no process behind after a stop, and their port does not answer', async () => {
     const other = await startTestServer({ entries: [{ domain: 'example.com' }], workers: 2 });
     const { pids } = other.server;
     expect((await other.check('?domain=example.com')).status).toBe(200);
@@ -188,7 +188,7 @@ describe('two worker processes', () => {
 });
 
 describe('the port that the kernel chose for a server', () => {
-  /** Ports on which this process listens. */
+  /** Returns the ports on which this process listens. */
   function listening(): number[] {
     const sockets = readdirSync('/proc/self/fd').map((name) => {
       try {
@@ -204,7 +204,7 @@ describe('the port that the kernel chose for a server', () => {
     });
   }
 
-  /** Starts and stops a server with a worker process; `onHeld` is called before that is started. */
+  /** Starts and stops a server with a worker process. `onHeld` is called before the worker starts. */
   async function start(onHeld: () => void): Promise<number> {
     const dir = mkdtempSync(join(tmpdir(), 'pagegate-port-'));
     const log: Log = (event) => {
@@ -228,7 +228,7 @@ describe('the port that the kernel chose for a server', () => {
     expect(early).toContain(port);
   });
 
-  it('a connection that comes while it is held is cut, and does not hold up the start', async () => {
+  it('cuts a connection that arrives while it is held, and the start is not delayed', async () => {
     const before = listening();
     const ends: Promise<unknown>[] = [];
     await start(() => {

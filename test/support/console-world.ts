@@ -1,4 +1,4 @@
-/** A console with something to show on every page, and with text that wants to be markup wherever others can put text. */
+/** A console with data on every page. Wherever outsiders can supply text, that text contains markup. */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { LoggedDecision } from '../../src/console/decisions/filter.ts';
@@ -13,9 +13,9 @@ import { startTestConsole, type TestConsole } from './console.ts';
 import type { EntryInput } from './index-file.ts';
 import type { TestServer } from './server.ts';
 
-/** What becomes an element, an attribute or a script where somebody forgets to escape. */
+/** Becomes an element, an attribute or a script if a page forgets to escape it. */
 export const HOSTILE = `"><img src=x onerror="window.pwned=1" class='hostile'><script>window.pwned=1</script>\`{{7*7}}`;
-/** Text that turns what follows around, and characters that terminals act on. */
+/** Characters that reverse the direction of text (U+202E, U+2066) and control characters that terminals act on. */
 export const TURNED = '\u202egnp.exe\u2066 \u001b[31m\u0000 \u2028';
 
 const PAGES = { login: 'https://shop.example.com/login', pricing: "https://shop.example.com/pricing?a='b'" };
@@ -31,11 +31,11 @@ const MORE: readonly EntryInput[] = [
 ];
 
 export interface WorldOptions {
-  /** Whether others have put text there that wants to be markup; true unless told otherwise. */
+  /** Whether text from outsiders contains markup. Default: true. */
   readonly isHostile?: boolean;
 }
 
-/** Starts it: accounts `pro` and `rival`, three generations and a delivered drop, a day of samples, 400 days of usage, decisions. */
+/** Starts the console: accounts `pro` and `rival`, three generations and a delivered drop, a day of samples, 400 days of usage, decisions. */
 export async function startWorld({ isHostile = true }: WorldOptions = {}): Promise<TestConsole> {
   const drops = createBench();
   const vendor = drops.trusted[0]!.key.export({ type: 'spki', format: 'pem' }).toString();
@@ -79,7 +79,7 @@ async function furnish(server: TestServer, isHostile: boolean): Promise<void> {
   writeUsage(paths.ledgerFile);
 }
 
-/** What a refresh would have written; the first may be of a dataset with a hostile name. */
+/** Writes the reports that refreshes would have written. If `isHostile`, the first one has a hostile dataset name. */
 function writeReports({ paths }: TestServer, isHostile: boolean): void {
   for (const generation of [1, 2, 3]) {
     const folder = join(paths.indexDir, 'generations', String(generation));
@@ -106,7 +106,7 @@ function writeReports({ paths }: TestServer, isHostile: boolean): void {
   writeFileSync(join(paths.indexDir, 'withdrawn.json'), JSON.stringify(marks));
 }
 
-/** A wave of requests, with a share of denials that grows. */
+/** Writes samples of `days` days: the request rate follows a daily sine wave; 20 % of the verdicts are denials. */
 export function writeSeries(file: string, days = 92): void {
   const store = new ConsoleStore(file);
   const now = Math.floor(Date.now() / 1000);
@@ -125,7 +125,7 @@ export function writeSeries(file: string, days = 92): void {
 const VERDICTS = ['allow', 'allow', 'allow', 'flag', 'deny'];
 const DAY_MS = 86_400_000;
 
-/** A line of the decision log, `age` seconds old. */
+/** A line of the decision log, `ageMs` old. */
 export function decisionLine(n: number, ageMs: number, more: Partial<LoggedDecision> = {}): string {
   const verdict = VERDICTS[n % VERDICTS.length]!;
   const host = `host-${n % 23}.example.com`;
@@ -166,7 +166,7 @@ function writeDecisions(dir: string, isHostile: boolean): void {
     { url: 'javascript:window.pwned=1' },
   ];
   if (isHostile) lines.push(...hostile.map((more, i) => decisionLine(count + i, 30_000 - i, more)));
-  // A worker's number that no worker of the test has.
+  // The test has no worker with this number.
   writeFileSync(join(dir, 'decisions-9.ndjson'), lines.join(''));
 }
 

@@ -1,24 +1,24 @@
-/** A console beside a real server, and a visitor that keeps cookies as a browser does. */
+/** A console next to a real server, and a visitor that keeps cookies as a browser does. */
 import { ConsoleProcess, WarningLog } from '../../src/console/start.ts';
 import { ConsoleUsers, type UserRole } from '../../src/console/users.ts';
 import { startTestServer, type TestServer, type TestServerOptions } from './server.ts';
 
 export interface TestConsole {
   readonly server: TestServer;
-  /** With the base path, ending with a slash. */
+  /** Includes the base path and ends with a slash. */
   readonly url: string;
   readonly process: ConsoleProcess;
   readonly users: ConsoleUsers;
   /** A visitor who is not signed in. */
   visitor(): Visitor;
-  /** Adds a user of this role, and signs it in by a link. */
+  /** Adds a user with this role and signs in with the user's link. */
   signIn(role: UserRole): Promise<Visitor>;
   /** Signs in with an account's API key. */
   signInWithKey(key: string): Promise<Visitor>;
   stop(): Promise<void>;
 }
 
-/** @param prepare puts things into place after the server has started and before the console does */
+/** @param prepare prepares data after the server has started and before the console starts */
 export async function startTestConsole(
   options: TestServerOptions = {},
   prepare: (server: TestServer) => void | Promise<void> = () => {},
@@ -66,11 +66,11 @@ export interface Reply {
   readonly text: string;
 }
 
-/** Somebody with a browser's cookies, who follows no redirect by itself. */
+/** A client that keeps cookies as a browser does and does not follow redirects. */
 export class Visitor {
   readonly url: string;
   readonly cookies = new Map<string, string>();
-  /** What the latest page wanted back with its forms. */
+  /** The CSRF token in the forms of the latest page. */
   csrf = '';
   #forms = 0;
 
@@ -82,7 +82,7 @@ export class Visitor {
     return this.#fetch(path, { headers });
   }
 
-  /** Sends a form as if its page had just been loaded: with a token of its own, unless the fields have one. */
+  /** Submits a form as if its page had just been loaded: with a new CSRF token, unless `fields` contains one. */
   async submit(
     path: string,
     fields: Readonly<Record<string, string>> = {},
@@ -99,7 +99,7 @@ export class Visitor {
     return this.session !== undefined;
   }
 
-  /** The token of the session; undefined where nobody is signed in. */
+  /** The session token; undefined if the visitor is not signed in. */
   get session(): string | undefined {
     return this.cookies.get(this.#sessionCookie);
   }

@@ -1,4 +1,4 @@
-/** A socket that receives datagrams between processes, as systemd's does: Node has none. */
+/** A Unix datagram socket like the notification socket of systemd. Node has no API for it. */
 import { closeSync } from 'node:fs';
 import { library } from '../../src/platform/libc.ts';
 
@@ -13,7 +13,7 @@ const MSG_DONT_WAIT = 0x40;
 export class DatagramSocket {
   readonly #fd: number;
 
-  /** @param path a file, or a name that begins with `@`. */
+  /** @param path a file, or an abstract name that begins with `@` */
   constructor(path: string) {
     const name = Buffer.from(path.replace(/^@/, '\0'));
     const address = Buffer.concat([Buffer.from([AF_UNIX, 0]), name]);
@@ -21,7 +21,7 @@ export class DatagramSocket {
     if (this.#fd < 0 || bind(this.#fd, address, address.length) !== 0) throw new Error(`cannot bind ${path}`);
   }
 
-  /** What has come since the last call. */
+  /** Returns the datagrams received since the last call. */
   take(): string[] {
     const taken: string[] = [];
     const data = Buffer.alloc(4_096);

@@ -1,4 +1,4 @@
-/** Small index files of lines as they stand in a drop, for tests that care about answers rather than bytes. */
+/** Small index files built from lines of a drop, for tests about responses rather than bytes. */
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Metadata } from '../../src/index/write.ts';
@@ -8,7 +8,7 @@ import { writeTinyIndex } from './tiny-index.ts';
 /** One line of a drop, as an object. */
 export type EntryInput = { readonly domain: string; readonly [field: string]: unknown };
 
-/** Writes an index of these entries to `path`, which must not exist. Throws on an entry that a builder would reject. */
+/** Writes an index of these entries to `path`, which must not exist. Throws if a builder would reject a value. */
 export function writeIndex(path: string, entries: readonly EntryInput[], metadata: Partial<Metadata> = {}): void {
   const parsed = entries.map((entry) => {
     const { entry: read, rejects } = parseEntry(Buffer.from(JSON.stringify(entry)));

@@ -1,4 +1,4 @@
-/** A worker inside the process of the tests, where they can look into it, and which starts at once. */
+/** A worker inside the test process: tests can inspect it, and it starts immediately. */
 import type { Log } from '../../src/server/log.ts';
 import { Worker } from '../../src/server/process/worker.ts';
 import { answerFor, endsWorker, type forkWorker, type WorkerLink } from '../../src/server/process/worker-link.ts';

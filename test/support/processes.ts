@@ -1,7 +1,7 @@
-/** Processes that tests start, as the kernel sees them. */
+/** State of the processes that tests start, from the kernel. */
 import { readFileSync } from 'node:fs';
 
-/** Whether a process runs or is stopped; one that has ended does not, also where nobody has waited for it yet. */
+/** Whether a process exists, running or stopped. A zombie, which has ended but was not reaped, does not count. */
 export function isAlive(pid: number): boolean {
   try {
     return !/^State:\s+[ZX]/m.test(readFileSync(`/proc/${pid}/status`, 'utf8'));

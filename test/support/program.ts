@@ -1,4 +1,4 @@
-/** The program as a person runs it. */
+/** Runs the program as a user would. */
 import { type SpawnSyncOptions, type SpawnSyncReturns, spawnSync } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -7,9 +7,9 @@ import { runCommandLine } from '../../src/cli.ts';
 
 export const CLI = fileURLToPath(new URL('../../src/cli.ts', import.meta.url));
 
-/** Runs the program with these words, in a process of its own. */
-export function pagegate(words: readonly string[], options: SpawnSyncOptions = {}): SpawnSyncReturns<string> {
-  return spawnSync(process.execPath, [CLI, ...words], { maxBuffer: 1 << 24, ...options, encoding: 'utf8' });
+/** Runs the program with these arguments, in a process of its own. */
+export function pagegate(args: readonly string[], options: SpawnSyncOptions = {}): SpawnSyncReturns<string> {
+  return spawnSync(process.execPath, [CLI, ...args], { maxBuffer: 1 << 24, ...options, encoding: 'utf8' });
 }
 
 export interface Ended {
@@ -19,22 +19,22 @@ export interface Ended {
 }
 
 /**
- * Runs the program with these words inside this process, which takes a fraction of a start of it, to where its own process could end:
- * it waits for whatever the command has left open. For what commands say and do; streams, signals, users and a working directory that is
- * gone are seen only by `pagegate`.
+ * Runs the program with these arguments inside this process, which is much faster than starting it. Returns when its own process could end: when
+ * everything that the command opened is closed. Use it for the output and effects of commands. Only `pagegate` can test streams, signals, users and a
+ * working directory that was removed.
  */
-export async function pagegateHere(words: readonly string[], { cwd = process.cwd() } = {}): Promise<Ended> {
+export async function pagegateHere(args: readonly string[], { cwd = process.cwd() } = {}): Promise<Ended> {
   const [folder, exitCode] = [process.cwd(), process.exitCode];
   const open = openResources();
-  const said = { stdout: '', stderr: '' };
-  const streams = [heard('stdout', said), heard('stderr', said)];
+  const output = { stdout: '', stderr: '' };
+  const streams = [capture('stdout', output), capture('stderr', output)];
   try {
     process.chdir(cwd);
     process.exitCode = 0;
-    const failed = await runCommandLine(words);
+    const failed = await runCommandLine(args);
     while (openResources().some((kind, at, all) => countOf(all.slice(0, at + 1), kind) > countOf(open, kind)))
       await sleep(1);
-    return { status: failed === 0 ? process.exitCode : failed, ...said };
+    return { status: failed === 0 ? process.exitCode : failed, ...output };
   } finally {
     process.exitCode = exitCode;
     process.chdir(folder);
@@ -42,19 +42,19 @@ export async function pagegateHere(words: readonly string[], { cwd = process.cwd
   }
 }
 
-/** Kinds of what would keep this process running, each as often as there are such; timers are those of the test runner, too. */
+/** The kinds of resources that would keep this process running, one entry for each resource. Timers are left out: the test runner has some, too. */
 const openResources = (): string[] =>
   process.getActiveResourcesInfo().filter((kind) => kind !== 'Timeout' && kind !== 'Immediate');
 
 const countOf = (kinds: readonly string[], kind: string): number => kinds.filter((one) => one === kind).length;
 
-/** Keeps what is written to a stream of this process instead of writing it. */
-function heard(name: 'stdout' | 'stderr', said: { stdout: string; stderr: string }) {
+/** Collects what is written to a stream of this process instead of writing it. */
+function capture(name: 'stdout' | 'stderr', output: { stdout: string; stderr: string }) {
   const decoder = new TextDecoder();
   return vi.spyOn(process[name], 'write').mockImplementation((chunk, ...rest: unknown[]) => {
-    said[name] += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
-    const taken = rest.at(-1);
-    if (typeof taken === 'function') process.nextTick(taken as () => void);
+    output[name] += typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+    const callback = rest.at(-1);
+    if (typeof callback === 'function') process.nextTick(callback as () => void);
     return true;
   });
 }

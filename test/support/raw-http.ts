@@ -1,9 +1,9 @@
-/** HTTP/1.1 over a bare socket: what is sent is exactly what the test says, and every byte of the answer is seen. */
+/** HTTP/1.1 over a bare socket: sends exactly the bytes of the test and shows every byte of the response. */
 import { connect, type Socket } from 'node:net';
 
 const ANSWER_TIMEOUT_MS = 60_000;
 
-/** One response, as it came. Header names in lower case; a header sent twice is joined by a line feed, which no value contains. */
+/** One response as received. Header names are in lower case. Values of a repeated header are joined by a line feed, which no value contains. */
 export interface RawResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
@@ -12,22 +12,22 @@ export interface RawResponse {
 
 export interface Exchange {
   readonly responses: readonly RawResponse[];
-  /** Whether the server closed the connection (it is waited for only where `untilClose` asks). */
+  /** Whether the server closed the connection. Only `untilClose` waits for that. */
   readonly closed: boolean;
-  /** Bytes that are no whole response. */
+  /** Received bytes that are not a complete response. */
   readonly rest: string;
 }
 
 export interface ExchangeOptions {
-  /** The client's address, one of 127.0.0.0/8: to the burst limit each is another client. */
+  /** The client's address, from 127.0.0.0/8. For the burst limit each address is another client. */
   readonly from?: string;
-  /** How many responses to wait for; 1 unless told. */
+  /** Number of responses to wait for. Default: 1. */
   readonly count?: number;
-  /** Waits until the server closes the connection instead. */
+  /** Waits until the server closes the connection, instead of for a number of responses. */
   readonly untilClose?: boolean;
-  /** A pause between two chunks; chunks are sent in segments of their own. */
+  /** Pause between two chunks. Each chunk is sent in its own TCP segment. */
   readonly pauseMs?: number;
-  /** Which of the responses, from 0, answer a HEAD: they have no body, whatever their length says. */
+  /** Indexes of the responses to HEAD requests: they have no body, whatever their content-length. */
   readonly heads?: readonly number[];
 }
 
@@ -83,7 +83,7 @@ export async function exchange(
       closed = true;
       settle();
     });
-    // A reset is one way to close; what was received before it counts.
+    // A reset also closes the connection; responses received before it count.
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code === 'ECONNRESET' || error.code === 'EPIPE') return;
       clearTimeout(timer);
@@ -99,7 +99,7 @@ export async function exchange(
   return { responses, closed, rest: buffer.toString('latin1') };
 }
 
-/** Sends requests over one connection, each when the one before is answered. */
+/** Sends requests over one connection, each after the response to the previous one. */
 export async function converse(port: number, texts: readonly string[], from: string): Promise<RawResponse[]> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: from, noDelay: true });
   const responses: RawResponse[] = [];
@@ -128,7 +128,7 @@ export async function converse(port: number, texts: readonly string[], from: str
   return responses;
 }
 
-/** Sends a request over an open connection, which stays open, and reads its answer whole. Rejects when the connection is closed instead. */
+/** Sends a request over an open connection, keeps the connection open, and returns the response. Rejects if the connection closes first. */
 export function askOn(socket: Socket, request: string): Promise<RawResponse> {
   const { promise, resolve, reject } = Promise.withResolvers<RawResponse>();
   let received: Buffer = Buffer.alloc(0);
@@ -150,14 +150,14 @@ export function askOn(socket: Socket, request: string): Promise<RawResponse> {
 async function send(socket: Socket, chunks: readonly (string | Uint8Array)[], pauseMs: number): Promise<void> {
   for (const chunk of chunks) {
     if (socket.destroyed) return;
-    // A string is sent byte for byte: its characters are the bytes.
+    // Each character of a string is sent as one byte.
     socket.write(typeof chunk === 'string' ? Buffer.from(chunk, 'latin1') : chunk);
     if (pauseMs > 0) await new Promise((resolve) => setTimeout(resolve, pauseMs));
     else if (chunks.length > 1) await new Promise((resolve) => setImmediate(resolve));
   }
 }
 
-/** The text of a request. A target or header goes out as it is given, byte for byte. */
+/** Returns the text of a request. Target and headers are sent unchanged. */
 export function requestText(
   target: string,
   headers: readonly (readonly [string, string])[] = [],
@@ -169,7 +169,7 @@ export function requestText(
 
 let clients = 0;
 
-/** An address of the loopback network that no test of this process has used as a client before. */
+/** Returns a loopback address that no test of this process has used as a client address before. */
 export function nextClient(): string {
   clients += 1;
   return `127.1.${clients >> 8}.${clients & 255}`;

@@ -1,8 +1,8 @@
-/** Expectations that are asked for very many times. */
+/** Expectations for loops with very many iterations. */
 import { isDeepStrictEqual } from 'node:util';
 import { expect } from 'vitest';
 
-/** `expect(value).toEqual(expected)`, which alone takes longer than most of what it looks at: it is asked where the two are not plainly the same. */
+/** Like `expect(value).toEqual(expected)`, but calls it only if the values differ: `toEqual` takes longer than most of the tested code. */
 export function expectSame(value: unknown, expected: unknown): void {
   if (!isDeepStrictEqual(value, expected)) expect(value).toEqual(expected);
 }

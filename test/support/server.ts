@@ -1,4 +1,4 @@
-/** A real server for tests: temporary state directory, license, ledger with accounts, index, port of its own, over real HTTP. */
+/** A real server for tests: a temporary state directory, a license, a ledger with accounts, an index, its own port, real HTTP. */
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,19 +15,19 @@ import { type EntryInput, writeIndex } from './index-file.ts';
 import { localWorker } from './local-worker.ts';
 
 export interface AccountInput {
-  /** A plan of the catalog; without one the account is not activated. */
+  /** A plan of the catalog. An account without a plan is not activated. */
   readonly plan?: string;
-  /** Lookups a cycle, for the plan "custom". */
+  /** Lookups per cycle, for the plan "custom". */
   readonly limit?: number;
 }
 
 export interface TestServerOptions {
-  /** Without entries there is no index, and lookups are answered 503. */
+  /** Without entries there is no index, and lookups get 503. */
   readonly entries?: readonly EntryInput[];
-  /** Default: `pro` on the plan of that name. */
+  /** Default: the account `pro` on the plan `pro`. */
   readonly accounts?: Readonly<Record<string, AccountInput>>;
   readonly config?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
-  /** Worker processes; without it one worker in the test's own process. */
+  /** Number of worker processes. Default: one worker in the test process. */
   readonly workers?: number;
 }
 
@@ -40,16 +40,16 @@ export interface TestServer {
   readonly config: Config;
   readonly paths: StatePaths;
   readonly server: RunningServer;
-  /** Lines of the log so far (of the primary, and of the worker where it lives in this process). */
+  /** Log lines so far: of the primary, and of the worker if it runs in this process. */
   readonly log: readonly string[];
-  /** GETs `/api/check`; the account `pro` unless headers say otherwise. */
+  /** Sends GET `/api/check`, with the key of account `pro` unless `headers` are given. */
   check(query: string, headers?: Readonly<Record<string, string>>): Promise<Answer>;
-  /** Writes a further generation and makes it current; the server is not told. */
+  /** Writes another generation and makes it current, without notifying the server. */
   publish(generation: number, entries: readonly EntryInput[], metadata?: Partial<Metadata>): void;
   stop(): Promise<void>;
 }
 
-/** What bodies have in them; a test reads what it expects there. */
+/** Fields of JSON bodies. A test reads only those that it expects in its response. */
 export interface Body {
   readonly domain: string;
   readonly found: boolean;
@@ -83,7 +83,7 @@ export async function startTestServer(options: TestServerOptions = {}): Promise<
   }
 }
 
-/** What a server needs to find in its state directory, without a server. */
+/** The parts of a test server that exist in its state directory before a server runs. */
 export type Installed = Pick<TestServer, 'config' | 'paths' | 'keys' | 'publish'>;
 
 /** Installs license, accounts and index in a directory. */
@@ -138,7 +138,7 @@ export function switchTo(paths: StatePaths, generation: number): void {
   renameSync(temporary, paths.currentLink);
 }
 
-/** Reads an answer whole; its body is empty where it is not JSON. */
+/** Reads a whole response. `body` is an empty object if the text is not JSON. */
 export async function read(response: Response): Promise<Answer> {
   const text = await response.text();
   return { status: response.status, headers: response.headers, text, body: parse(text) };
@@ -158,7 +158,7 @@ function testConfig(dir: string, publicKey: string, { config = {}, workers }: Te
     ...config,
     server: { port: 0, workers: workers ?? 1, drain_seconds: 5, ...config['server'] },
     admin: { port: 0, ...config['admin'] },
-    // A table for few clients: pages of a large one are made at every start.
+    // A table for few clients: every start allocates the pages of a large one.
     burst: { exempt: ['127.0.0.1'], max_clients: 1_024, ...config['burst'] },
     license: { trusted_keys: { vendor: publicKey }, ...config['license'] },
   };

@@ -1,4 +1,4 @@
-/** Small indexes for tests: a few entries in, the path or the bytes of a real index out. */
+/** Small indexes for tests: writes an index of a few entries and returns its bytes. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import { type RecordNames, recordNames } from '../../src/record/names.ts';
 /** The names of the shipped data. */
 export const shippedNames = recordNames('full');
 
-/** Names so few that every bit of an index built with it can be tried. */
+/** So few names that tests can try every bit of an index built with them. */
 export const smallNames: RecordNames = {
   vocabulary: recordNames('core').vocabulary,
   iab: { version: 'iab-test', names: ['A', 'A > B', 'C "quoted"'] },
@@ -37,11 +37,11 @@ export interface TinyIndexOptions {
   readonly metadata?: Partial<Metadata>;
   /** Buckets to use instead of the planned number. */
   readonly bucketCount?: number;
-  /** Changes what was trained. */
+  /** Changes the trained dictionary. */
   readonly dictionary?: (trained: Dictionary) => Dictionary;
 }
 
-/** An entry from what matters for a test: pages as `{ login: 'https://…' }`. */
+/** Builds an entry from the data that matter to a test, with pages as `{ login: 'https://…' }`. */
 export function entryOf(
   domain: string,
   pages: Readonly<Record<string, string>> = {},
@@ -56,11 +56,11 @@ export function entryOf(
 
 /** An index in memory. */
 export function bytesInMemory(bytes: Uint8Array): ReturnType<typeof bytesOfBuffer> {
-  // Its own buffer, from offset 0: typed arrays over it need aligned offsets.
+  // A buffer of its own, from offset 0: typed arrays on it need aligned offsets.
   return bytesOfBuffer(Uint8Array.from(bytes).buffer, '<memory>');
 }
 
-/** What the metadata of an index say beside its names, where a test does not say otherwise. */
+/** Default metadata of a test index, apart from the names. */
 export const tinyMetadata = {
   dataset: 'tiny',
   revision: 1,
@@ -104,7 +104,7 @@ export function writeTinyIndex(path: string, entries: readonly Entry[], options:
   writer.finish();
 }
 
-/** The bytes of such an index. */
+/** Returns the bytes of such an index. */
 export function tinyIndexBytes(entries: readonly Entry[], options: TinyIndexOptions = {}): Uint8Array {
   return withTempDirectory((directory) => {
     const path = join(directory, 'tiny.pgx');

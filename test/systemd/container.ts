@@ -1,4 +1,4 @@
-/** A container on this host's own /usr, run by a real systemd, with the program in /opt and a state directory as a host has them. */
+/** A container on this host's own /usr, run by a real systemd, with the program in /opt and a state directory as on a host. */
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 const BOOT_DEADLINE_MS = 120_000;
 const STATE = '/var/lib/pagegate';
 
-/** What a command printed and how it ended. */
+/** The output and exit status of a command. */
 export interface Result {
   readonly code: number;
   readonly stdout: string;
@@ -31,7 +31,7 @@ export class Container {
     this.#nspawn = nspawn;
   }
 
-  /** Boots with an index, a license, a newer drop in /etc/pagegate and the shipped units; `place.root/opt` is its /opt. */
+  /** Boots with an index, a license, a newer drop in /etc/pagegate and the shipped units. `place.root/opt` is its /opt. */
   static async boot(ports: { readonly port: number; readonly adminPort: number }): Promise<Container> {
     if (process.getuid?.() !== 0) throw new Error('This starts a container, which only root may. Run it as root.');
     const place = createInstallation();
@@ -58,7 +58,7 @@ export class Container {
       [place.state]: STATE,
       [user]: '/etc/sysusers.d/pagegate.conf',
     };
-    // Where systemd does not run this host, nobody else makes a unit for the container.
+    // If systemd does not run this host, no other program creates a unit for the container.
     const alone = readFileSync('/proc/1/comm', 'utf8').trim() === 'systemd' ? [] : ['--register=no', '--keep-unit'];
     const flags = Object.entries(binds).map(([from, to]) => `--bind=${from}:${to}`);
     const nspawn = spawn(
@@ -78,7 +78,7 @@ export class Container {
     const container = new Container(place, nspawn);
     await container.#booted();
     await container.run('chown', '-R', 'pagegate:pagegate', STATE);
-    // Not before: a first boot starts every unit that is there.
+    // Not earlier: the first boot starts every unit that exists.
     await container.run('/bin/sh', '-c', 'cp /etc/pagegate/units/* /etc/systemd/system/');
     await container.run('systemctl', 'daemon-reload');
     return container;
@@ -90,7 +90,7 @@ export class Container {
       this.#leader = childrenOf(this.#nspawn.pid!).find((pid) => commandOf(pid).includes('systemd ')) ?? 0;
       if (this.#leader === 0) continue;
       const { stdout } = await this.run('systemctl', 'is-system-running');
-      // Of the host's own units some cannot run in a container.
+      // Some of the host's own units cannot run in a container.
       if (/^(?:running|degraded)$/.test(stdout.trim())) return;
     }
     throw new Error('The container did not boot in time.');
@@ -107,14 +107,14 @@ export class Container {
     }
   }
 
-  /** A property of the service. */
+  /** Returns a property of the service. */
   async show(property: string): Promise<string> {
     return (await this.run('systemctl', 'show', '--value', '--property', property, 'pagegate')).stdout.trim();
   }
 
   /**
-   * Runs the program as the service's user, with `--json`. It runs among the service's mounts: beside them the container has a boot id
-   * of its own, and the shared counters of another boot are not believed.
+   * Runs the program as the service's user, with `--json`, in the mount namespace of the service. Outside it the container has another boot id, and
+   * shared counters of another boot are not trusted.
    */
   async pagegate(...args: string[]): Promise<Record<string, unknown>> {
     const pid = await this.show('MainPID');

@@ -1,4 +1,4 @@
-/** The shipped unit, with all that it takes away from the service, under a real systemd: restarts, upgrades, failures and deaths. */
+/** The shipped unit, with all its restrictions, under a real systemd: restarts, upgrades, failures and crashes. */
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { DISTRIBUTION_FAULTS, Distributions } from '../../tools/chaos/distributions.ts';
@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => container?.stop());
 
-/** Does something under load; every answer must be read and charged once. */
+/** Runs a task under load. Every answer must be received and charged once. */
 async function underLoad(task: () => Promise<void>): Promise<void> {
   const before = await used();
   const clients = new SteadyClients({ port, key, isTls: false, kept: 8, slow: 6, fresh: 6 });
@@ -56,13 +56,13 @@ async function underLoad(task: () => Promise<void>): Promise<void> {
 }
 
 describe('pagegate.service', () => {
-  it('is started when it answers, and says so', async () => {
+  it('is reported as started once it answers', async () => {
     expect(await container.show('ActiveState')).toBe('active');
     expect(await container.show('StatusText')).toMatch(/^pagegate 0\.1\.0 answers on /);
     expect(await status()).toBe(200);
   });
 
-  it('is reloaded by another process, which systemd then holds for the main one', async () => {
+  it('is reloaded by another process, which systemd then treats as the main one', async () => {
     await underLoad(async () => {
       for (let i = 0; i < 3; i += 1) {
         const before = await container.show('MainPID');
@@ -73,7 +73,7 @@ describe('pagegate.service', () => {
     expect(await container.show('NRestarts')).toBe('0');
   });
 
-  it('is upgraded and brought back by a switched link and a reload', async () => {
+  it('is upgraded and downgraded by switching a link and reloading', async () => {
     for (const version of ['0.2.0', '0.1.0']) {
       await underLoad(async () => {
         versions.use(version);
@@ -83,7 +83,7 @@ describe('pagegate.service', () => {
     }
   });
 
-  it('goes on where a reload fails, and the reload says so', async () => {
+  it('continues if a reload fails, and the reload reports it', async () => {
     const before = await container.show('MainPID');
     await versions.make('0.3.0', DISTRIBUTION_FAULTS['ends at once']);
     await underLoad(async () => {
@@ -95,7 +95,7 @@ describe('pagegate.service', () => {
     expect(await status()).toBe(200);
   });
 
-  it('is started anew after the death of the process that a reload made', async () => {
+  it('is restarted after the death of the process that a reload started', async () => {
     const before = await container.show('MainPID');
     await container.run('/bin/sh', '-c', `kill -9 ${before}`);
     await expect.poll(() => container.show('NRestarts')).toBe('1');
@@ -107,7 +107,7 @@ describe('pagegate.service', () => {
     });
   });
 
-  it('is told by the refresh unit of a new drop, and saved by the backup unit', async () => {
+  it('is notified of a new drop by the refresh unit, and backed up by the backup unit', async () => {
     await container.run('/bin/sh', '-c', 'mkdir /srv/pagegate && cp -r /etc/pagegate/drop /srv/pagegate/');
     await container.run('install', '-d', '-m', '0700', '-o', 'pagegate', '-g', 'pagegate', '/var/backups/pagegate');
     for (const unit of ['pagegate-refresh', 'pagegate-backup']) {
@@ -123,7 +123,7 @@ describe('pagegate.service', () => {
     expect(copies).toMatch(/^ledger-\d{8}T\d{6}Z\.sqlite\n$/);
   });
 
-  it('counts exactly what was charged when all of its processes die at once', async () => {
+  it('counts exactly the charged lookups when all of its processes die at once', async () => {
     const before = await used();
     const url = `http://127.0.0.1:${port}/api/check?url=example.com`;
     for (let i = 0; i < 5; i += 1) expect((await fetch(url, { headers: { 'x-api-key': key } })).status).toBe(200);
@@ -134,7 +134,7 @@ describe('pagegate.service', () => {
     expect((await used()) - before).toBe(5);
   });
 
-  it('stops with success after a reload, and answers before what is open', async () => {
+  it('stops successfully after a reload, and first answers open requests', async () => {
     expect(await container.run('systemctl', 'reload', 'pagegate')).toMatchObject({ code: 0 });
     expect(await container.run('systemctl', 'stop', 'pagegate')).toMatchObject({ code: 0 });
     expect(await container.show('Result')).toBe('success');

@@ -1,4 +1,4 @@
-/** The shipped unit under a real systemd; `make test-systemd` installs what it needs. */
+/** Tests the shipped unit under a real systemd. `make test-systemd` installs what it needs. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

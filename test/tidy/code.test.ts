@@ -1,4 +1,4 @@
-/** Rules of the code that no linter checks: what is exported, private, thrown and documented. */
+/** Rules for the code that no linter checks: exports, private members, errors and documentation. */
 import { describe, expect, it } from 'vitest';
 import { ERRORS } from '../../src/errors.ts';
 import { declaredTwice, exportsOf, unusedExports, usesOf, usesOwn } from './exports.ts';
@@ -7,12 +7,12 @@ import { sourcesUnder, textOf } from './tree.ts';
 const sources = sourcesUnder('src');
 const written = ['src', 'tools', 'bench'].flatMap((folder) => sourcesUnder(folder));
 
-/** Faces of packages, for programs that are not in this tree, and files that are loaded by their name. */
+/** Entry points of packages, used by programs outside this tree, and files that are loaded by name. */
 const LOADED_ELSEWHERE =
   /^(?:src\/guard\/(?:exports|local-verdicts)\.ts|tools\/integrations\/[\w-]+\/exports\.ts|bench\/workloads\/.+)$/;
 
 describe('exports', () => {
-  it('are read in every form', () => {
+  it('are recognized in every form', () => {
     const text = [
       'export function a() {}',
       'export async function* b() {}',
@@ -25,7 +25,7 @@ describe('exports', () => {
     expect(exportsOf(text)).toEqual(['a', 'b', 'c', 'D', 'E', 'f', 'h', 'I']);
   });
 
-  it('are known to be used in every form', () => {
+  it('are recognized as used in every form', () => {
     const text = [
       "import { a, type B as C } from './x.ts';",
       "import type { D } from '../y/z.ts';",
@@ -45,7 +45,7 @@ describe('exports', () => {
     );
   });
 
-  /** Types may be named for those who read a signature; a value that nobody takes is dead. */
+  /** Types may be exported for readers of a signature. A value that no file imports is dead code. */
   it('of values are each used by another file', () => {
     const unused = unusedExports(['src', 'tools', 'bench'], ['src', 'tools', 'bench', 'test']).filter(
       ({ file, name }) =>
@@ -54,13 +54,13 @@ describe('exports', () => {
     expect(unused.map(({ file, name }) => `${file}: ${name}`)).toEqual([]);
   });
 
-  it('are known to be used in their own file', () => {
+  it('are recognized as used in their own file', () => {
     const text = ['/** Of `a`. */', 'export const a = 1; // a', 'export const b = 2;', 'const ab = b + 1;'].join('\n');
     expect(usesOwn(text, 'a')).toBe(false);
     expect(usesOwn(text, 'b')).toBe(true);
   });
 
-  it('are not there for tests alone', () => {
+  it('do not exist for tests alone', () => {
     const programs = ['src', 'tools', 'bench'];
     const unused = unusedExports(programs, programs).filter(
       ({ file, name }) => !LOADED_ELSEWHERE.test(file) && !usesOwn(textOf(file), name),
@@ -70,7 +70,7 @@ describe('exports', () => {
 });
 
 describe('an exported name', () => {
-  it('is missed where it has a second meaning', () => {
+  it('is reported if it has a second meaning', () => {
     const files = [
       { file: 'a.ts', text: 'export interface Part {}\nexport function read() {}' },
       { file: 'b.ts', text: "export type Part = 1;\nexport { read } from './a.ts';" },
@@ -78,14 +78,14 @@ describe('an exported name', () => {
     expect(declaredTwice(files)).toEqual(['Part: a.ts, b.ts']);
   });
 
-  it('means one thing in the whole tree, but for what each bench exports', () => {
+  it('has one meaning in the whole tree, except for exports of benches', () => {
     const files = written.filter((path) => !path.startsWith('bench/workloads/'));
     expect(declaredTwice(files.map((file) => ({ file, text: textOf(file) })))).toEqual([]);
   });
 });
 
 describe('members', () => {
-  it('that are private are so at run time: #name', () => {
+  it('that are private are private at run time: #name', () => {
     const found = written.flatMap((path) =>
       textOf(path)
         .split('\n')
@@ -97,7 +97,7 @@ describe('members', () => {
   });
 });
 
-/** The comment that ends right before a line, its stars and line ends taken out. */
+/** Returns the comment that ends right before a line, without its asterisks and line breaks. */
 function commentBefore(lines: readonly string[], at: number): string {
   let end = at - 1;
   if (!lines[end]?.trim().endsWith('*/')) return '';
@@ -111,7 +111,7 @@ function commentBefore(lines: readonly string[], at: number): string {
 }
 
 describe('docstrings', () => {
-  it('say what is thrown in one style: @throws PagegateError code', () => {
+  it('document errors in one style: @throws PagegateError code', () => {
     const found: string[] = [];
     for (const path of sources) {
       for (const [comment] of textOf(path).matchAll(/\/\*\*[\s\S]*?\*\//g)) {
@@ -134,7 +134,7 @@ describe('docstrings', () => {
     expect(found).toEqual([]);
   });
 
-  it('are before every exported class, and on the face of a module before its constructor, where that takes something', () => {
+  it('precede every exported class, and constructors with parameters in files at the top of a module', () => {
     const found: string[] = [];
     for (const path of sources) {
       const lines = textOf(path).split('\n');
@@ -152,7 +152,7 @@ describe('docstrings', () => {
   });
 });
 
-it('a path beside a file is made of its URL by fileURLToPath: `.pathname` keeps the escapes of a checkout in "Name mit Ümläuten"', () => {
+it('a path next to a file is converted from its URL by fileURLToPath: `.pathname` keeps the escapes of a checkout in "Name mit Ümläuten"', () => {
   const everywhere = ['src', 'tools', 'bench', 'test'].flatMap((folder) => sourcesUnder(folder));
   const escaped = /import\.meta\.url\)\s*\.pathname/;
   expect(everywhere.length).toBeGreaterThan(500);

@@ -1,4 +1,4 @@
-/** What the files of the tree export, and who uses it. Reads formatted code, as everything here is. */
+/** The exports of the files in the tree, and their users. Requires formatted code. */
 import { dirname, join, normalize } from 'node:path';
 import { sourcesUnder, textOf } from './tree.ts';
 
@@ -16,10 +16,10 @@ const NAMED = /(?:^|\n)(?:import|export)(?: type)? (?:\w+, )?\{([^}]*)\} from '(
 const DESTRUCTURED = /\{([^{}]*)\}(?:: [^=;]+)? = (?:\w+ \?\?= )?await import\(\s*'(\.[^']+)',?\s*\)/g;
 /** `(await import('./x.ts')).a`, `typeof import('./x.ts').a`, `import('./x.ts').then(({ a }) => …`. */
 const PICKED = /import\(\s*'(\.[^']+)',?\s*\)\)?\s*\.(?:then\(\(\{ ([^}]*) \}\)|(\w+))/g;
-/** `import * as x from './x.ts'`, `export * from './x.ts'`, `vi.mock`, and anything else that takes a module as a whole. */
+/** `import * as x from './x.ts'`, `export * from './x.ts'`, `vi.mock`, and anything else that uses a whole module. */
 const WHOLE = /(?:\* (?:as \w+ )?from |(?<!\{[^{}]*\}[^=]*= await )import\(\s*)'(\.[^']+)',?(?!\s*\)\)?\s*\.)/g;
 
-/** Names in braces, as the other side calls them: `a, type b as c` → `a`, `b`. */
+/** Returns the names in braces as the other file exports them: `a, type b as c` → `a`, `b`. */
 function namesIn(braces: string): string[] {
   return braces
     .split(',')
@@ -28,7 +28,7 @@ function namesIn(braces: string): string[] {
     .map((item) => item.split(/ as |:/)[0]?.trim() ?? '');
 }
 
-/** The names that a file exports. */
+/** Returns the names that a file exports. */
 export function exportsOf(text: string): string[] {
   const listed = [...text.matchAll(LISTED)].flatMap(([, braces = '']) =>
     braces
@@ -40,7 +40,7 @@ export function exportsOf(text: string): string[] {
   return [...[...text.matchAll(DECLARED)].map(([, name = '']) => name), ...listed];
 }
 
-/** Names that more than one file declares and exports, with the files. */
+/** Returns names that more than one file declares and exports, with the files. */
 export function declaredTwice(files: readonly { readonly file: string; readonly text: string }[]): string[] {
   const places = new Map<string, string[]>();
   for (const { file, text } of files)
@@ -48,7 +48,7 @@ export function declaredTwice(files: readonly { readonly file: string; readonly 
   return [...places].filter(([, at]) => at.length > 1).map(([name, at]) => `${name}: ${at.join(', ')}`);
 }
 
-/** The names that a file takes from others, by the others' paths; `*` is all of them. */
+/** Returns the names that a file imports, by the paths of the exporting files. `*` means all. */
 export function usesOf(path: string, text: string): Export[] {
   const at = (specifier: string): string => normalize(join(dirname(path), specifier));
   const uses: Export[] = [];
@@ -64,15 +64,15 @@ export function usesOf(path: string, text: string): Export[] {
   return uses;
 }
 
-/** Whether a text names something more than once outside comments: where it is declared, and where it is used. */
+/** Whether a text contains a name more than once outside comments: where it is declared, and where it is used. */
 export function usesOwn(text: string, name: string): boolean {
   const code = text.replaceAll(/\/\*[\s\S]*?\*\/|(?<=^|\s)\/\/.*$/gm, '');
   return [...code.matchAll(new RegExp(`(?<!\\w)${name}(?!\\w)`, 'g'))].length > 1;
 }
 
-/** Exports of files under `folders` that no file under `users` takes. */
+/** Returns exports of files under `folders` that no file under `users` imports. */
 export function unusedExports(folders: readonly string[], users: readonly string[]): Export[] {
-  const taken = new Set(
+  const imported = new Set(
     users
       .flatMap((folder) => sourcesUnder(folder))
       .flatMap((path) => usesOf(path, textOf(path)))
@@ -80,7 +80,7 @@ export function unusedExports(folders: readonly string[], users: readonly string
   );
   return folders
     .flatMap((folder) => sourcesUnder(folder))
-    .filter((file) => !taken.has(`${file} *`))
+    .filter((file) => !imported.has(`${file} *`))
     .flatMap((file) => exportsOf(textOf(file)).map((name) => ({ file, name })))
-    .filter(({ file, name }) => !taken.has(`${file} ${name}`));
+    .filter(({ file, name }) => !imported.has(`${file} ${name}`));
 }

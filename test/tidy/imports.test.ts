@@ -7,7 +7,7 @@ import { importsOf, moduleOf, packageOf, ROOT, sourcesUnder, textOf } from './tr
 /** Every module may import these. */
 const BASE = new Set(['errors', 'limits', 'bounded-cache', 'counted', 'progress', 'steps', 'times']);
 
-/** Module → the modules that it may import, beside itself and `BASE`. */
+/** Module → the modules that it may import, in addition to itself and `BASE`. */
 const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   errors: [],
   limits: [],
@@ -45,7 +45,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     'platform',
     'version',
   ],
-  // Runs in the agent's process; what it shares with the server is the policy engine and what that needs.
+  // Runs in the agent's process. It shares the policy engine and its dependencies with the server.
   guard: ['policy', 'domain', 'network', 'platform'],
   'refresh-steps': ['builder', 'config', 'drop', 'index', 'ledger', 'license', 'refresh', 'server'],
   doctor: [
@@ -81,13 +81,13 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   refresh: ['config', 'drop', 'json', 'platform'],
 };
 
-/** More files in one folder are not found by looking. */
+/** With more files in one folder, finding one by eye takes too long. */
 const FOLDER_MAX_FILES = 15;
 
-/** Only these see everything. */
+/** Only these may import every module. */
 const OPEN = new Set(['commands', 'cli']);
 
-/** Package → the one file that imports it; other packages may be used where they are needed. */
+/** Package → the only file that imports it. Other packages may be used anywhere. */
 const ONE_IMPORTER: Readonly<Record<string, string>> = {
   koffi: 'src/platform/libc.ts',
   'better-sqlite3': 'src/platform/sqlite.ts',
@@ -97,7 +97,7 @@ const ONE_IMPORTER: Readonly<Record<string, string>> = {
   msgpackr: 'src/index/format/metadata.ts',
 };
 
-/** Modules that reach out of the process; the policy must not, except where it reads its files. */
+/** Modules with access to files, network or processes. The policy must not use them, except to load its files. */
 const OUTSIDE =
   /^node:(?:fs|fs\/promises|net|tls|dns|dns\/promises|http|https|http2|dgram|child_process|cluster|worker_threads|os|sqlite)$/;
 const POLICY_LOADER = 'src/policy/load.ts';
@@ -161,7 +161,7 @@ describe('imports', () => {
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('grants nothing that is not used', () => {
+  it('grants nothing unused', () => {
     const used = new Set(
       imports.filter(({ inside }) => inside).map(({ from, to }) => `${moduleOf(from)} ${moduleOf(to)}`),
     );
@@ -171,7 +171,7 @@ describe('imports', () => {
     expect(unused).toEqual([]);
   });
 
-  it('lets a module import of another only what lies at the top of its folder', () => {
+  it('lets a module import from another one only files at the top of its folder', () => {
     const wrong = imports.filter(({ from, to, inside }) => {
       const [program, target] = [moduleOf(from), moduleOf(to)];
       if (!inside || target === undefined || target === program || to.split('/').length <= 3) return false;
@@ -180,14 +180,14 @@ describe('imports', () => {
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('has at most fifteen files flat in a folder, one file a command aside', () => {
+  it('has at most fifteen files directly in a folder, except for one file per command', () => {
     const counts = new Map<string, number>();
     for (const path of sources) counts.set(dirname(path), (counts.get(dirname(path)) ?? 0) + 1);
     counts.delete('src/commands');
     expect([...counts].filter(([, count]) => count > FOLDER_MAX_FILES)).toEqual([]);
   });
 
-  it('lets nothing import commands but the program, and nothing in src import tools, bench or test', () => {
+  it('lets only the program import commands, and nothing in src import tools, bench or test', () => {
     const wrong = imports.filter(({ from, to, inside }) => {
       if (!inside) return false;
       if (to.startsWith('src/commands/')) return !/^src\/(?:commands\/|cli\.ts$)/.test(from);
@@ -196,7 +196,7 @@ describe('imports', () => {
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('lets tools import nothing of bench or test, and bench nothing of test', () => {
+  it('lets tools import nothing from bench or test, and bench nothing from test', () => {
     const outer = ['tools', 'bench'].flatMap((folder) => sourcesUnder(folder).flatMap((path) => importsOf(path)));
     expect(outer.length).toBeGreaterThan(100);
     const wrong = outer.filter(
@@ -205,7 +205,7 @@ describe('imports', () => {
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('has no module that its imports lead back to', () => {
+  it('has no circular imports of modules', () => {
     const reach = (module: string): Set<string> => {
       const seen = new Set<string>();
       const visit = (next: string): void => {
@@ -221,7 +221,7 @@ describe('imports', () => {
     expect(Object.keys(ALLOWED).filter((module) => reach(module).has(module))).toEqual([]);
   });
 
-  it('has no file that its imports lead back to, types included', () => {
+  it('has no circular imports of files, including types', () => {
     const next = new Map<string, string[]>();
     for (const { from, to, inside, isStarted } of ['src', 'tools', 'bench'].flatMap((top) =>
       sourcesUnder(top).flatMap((path) => importsOf(path)),
@@ -244,7 +244,7 @@ describe('imports', () => {
     expect([...new Set(users)]).toEqual([file]);
   });
 
-  it('keeps the policy away from files and the network, but for its loader', () => {
+  it('keeps the policy away from files and the network, except for its loader', () => {
     const wrong = imports.filter(
       ({ from, to }) =>
         moduleOf(from) === 'policy' && from !== POLICY_LOADER && (OUTSIDE.test(to) || moduleOf(to) === 'platform'),
@@ -252,20 +252,20 @@ describe('imports', () => {
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('imports only files that are there, and built-in modules by their node: name', () => {
+  it('imports only existing files, and built-in modules by their node: name', () => {
     const wrong = imports.filter(({ to, inside }) => inside && !existsSync(join(ROOT, to)));
     expect(wrong.map(({ from, to }) => `${from} imports ${to}`)).toEqual([]);
   });
 
-  it('uses no package that package.json does not pin, and pins none that nobody uses', async () => {
+  it('uses no package that package.json does not pin, and pins no unused one', async () => {
     const manifest = (await import('../../package.json', { with: { type: 'json' } })).default;
     const used = new Set(imports.filter((i) => !i.inside && !i.to.startsWith('node:')).map((i) => packageOf(i.to)));
     expect([...used].sort()).toEqual(Object.keys(manifest.dependencies).sort());
   });
 });
 
-describe('files nobody imports', () => {
-  it('are not in src', () => {
+describe('files without an importer', () => {
+  it('do not exist in src', () => {
     const imported = new Set(imports.map((i) => i.to));
     const entries = ['src/cli.ts', 'src/guard/exports.ts', 'src/guard/local-verdicts.ts'];
     expect(sources.filter((path) => !entries.includes(path) && !imported.has(path))).toEqual([]);

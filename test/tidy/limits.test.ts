@@ -1,4 +1,4 @@
-/** The limits: each is used, and the data files say the same. */
+/** The limits: each is used, and the data files agree. */
 import { describe, expect, it } from 'vitest';
 import { settings } from '../../src/config/schema.ts';
 import { SLOT_COUNT } from '../../src/ledger/counters/counters.ts';
@@ -11,14 +11,14 @@ describe('limits', () => {
     expect([...listed].sort()).toEqual(Object.keys(LIMITS).sort());
   });
 
-  it('say in sentences what is limited and why', () => {
+  it('state in sentences what is limited and why', () => {
     const poor = Object.entries(LIMITS).filter(
       ([, { what, reason }]) => !/^[A-Z`]\S*(?: .+)?[^.]$/.test(what) || !/^[A-Z].{10,}\.$/.test(reason),
     );
     expect(poor).toEqual([]);
   });
 
-  it('are what the code goes by', () => {
+  it('are used by the code', () => {
     const code = sourcesUnder('src').map(textOf).join('\n');
     expect(Object.keys(LIMITS).filter((name) => !code.includes(`LIMITS.${name}.value`))).toEqual([]);
   });

@@ -1,9 +1,9 @@
-/** How the documents read: short sentences. */
+/** The style of the documents: short sentences. */
 import { describe, expect, it } from 'vitest';
 import { ninetiethPercentile, sentencesOf, wordsOf } from './prose.ts';
 import { filesUnder, textOf } from './tree.ts';
 
-/** Words that nine of ten sentences of a document have at most, and those that its longest has at most. */
+/** The maximum number of words in nine of ten sentences of a document, and in its longest sentence. */
 const P90_MAX_WORDS = 30;
 const MAX_WORDS = 45;
 
@@ -11,7 +11,7 @@ const documents = filesUnder('').filter(
   (path) => path.endsWith('.md') && !path.startsWith('data/') && !path.startsWith('test/'),
 );
 
-/** Words that a line of the changelog has at most: whoever upgrades reads it in minutes. */
+/** The maximum number of words in a line of the changelog, which a reader should finish in minutes. */
 const CHANGE_MAX_WORDS = 55;
 
 describe('CHANGELOG.md', () => {

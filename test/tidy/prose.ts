@@ -1,9 +1,9 @@
-/** Sentences of the documents, for the tests that hold them short. */
+/** Splits documents into sentences, for the tests that limit their length. */
 
-/** Marks inside code do not end a sentence. */
+/** Punctuation inside code does not end a sentence. */
 const asOneWord = (code: string): string => code.replaceAll(/[^\w]/g, '_');
 
-/** The sentences of a Markdown text outside code blocks, tables and headings. Items of a list are texts of their own; a colon ends a sentence. */
+/** Returns the sentences of a Markdown text outside code blocks, tables and headings. Each list item is a separate text; a colon ends a sentence. */
 export function sentencesOf(markdown: string): string[] {
   const text = markdown
     .replaceAll(/^ *```[\s\S]*?^ *```$/gm, '\n')
@@ -24,12 +24,12 @@ export function sentencesOf(markdown: string): string[] {
     .filter((sentence) => wordsOf(sentence) > 0);
 }
 
-/** How many words a sentence has. */
+/** Returns the number of words in a sentence. */
 export function wordsOf(sentence: string): number {
   return sentence.split(/\s+/).filter((word) => /[\p{L}\p{N}_]/u.test(word)).length;
 }
 
-/** The length that nine of ten sentences do not exceed. */
+/** Returns the length that nine of ten sentences do not exceed. */
 export function ninetiethPercentile(lengths: readonly number[]): number {
   const sorted = [...lengths].sort((a, b) => a - b);
   return sorted[Math.ceil(sorted.length * 0.9) - 1] ?? 0;

@@ -1,4 +1,4 @@
-/** The reference pages against the code, in both directions. */
+/** Checks that the reference pages and the code agree, in both directions. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gunzipSync, zstdDecompressSync } from 'node:zlib';
@@ -10,18 +10,18 @@ import { ERROR_TOPICS, ERRORS, EXIT } from '../../src/errors.ts';
 import { PAGES, renewed } from '../../tools/reference/pages.ts';
 import { filesUnder, ROOT, sourcesUnder, textOf } from './tree.ts';
 
-/** The text of a part of the sample drop. */
+/** Returns the text of a part of the sample drop. */
 function readPart(path: string): string {
   const bytes = readFileSync(join(ROOT, path));
   if (path.endsWith('.gz')) return gunzipSync(bytes).toString('utf8');
   return (path.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes).toString('utf8');
 }
 
-/** What is generated in a page under a name. */
+/** Returns the generated section of a page with this name. */
 const placeOf = (page: string, name: string): string =>
   textOf(page).split(`<!-- table ${name} -->`)[1]?.split('<!-- end -->')[0] ?? '';
 
-/** Cells of the rows of the tables of a place, without their headings. */
+/** Returns the cells of the table rows in a generated section, without headings. */
 function rowsOf(page: string, name: string): string[][] {
   const lines = placeOf(page, name).split('\n');
   const rows = lines.filter(
@@ -58,13 +58,13 @@ describe('docs/errors.md', () => {
     expect(listed.length).toBe(Object.keys(ERRORS).length);
   });
 
-  it('has no row for a code that nothing throws', () => {
+  it('has no row for a code that is never thrown', () => {
     const program = sourcesUnder('src').filter((path) => path !== 'src/errors.ts');
     const text = program.map(textOf).join('\n');
     expect(Object.keys(ERRORS).filter((code) => !text.includes(`'${code}'`))).toEqual([]);
   });
 
-  it('says in every row what happened, in a sentence', () => {
+  it('states in every row what happened, in a sentence', () => {
     expect(rows.filter((row) => !/^\S.{15,}[.)]$/.test(row[3] ?? ''))).toEqual([]);
   });
 });
@@ -79,7 +79,7 @@ describe('docs/cli.md', () => {
     expect([...named].sort()).toEqual(program.commands.map((command) => command.name()).sort());
   });
 
-  it('describes commands that each show an example of a call, one that this program has', async () => {
+  it('describes commands that each show an example of a call, with a command that exists', async () => {
     const program = await createProgram();
     const leaves = (command: Command): Command[] =>
       command.commands.length === 0 ? [command] : command.commands.flatMap(leaves);
@@ -99,14 +99,14 @@ describe('docs/cli.md', () => {
     expect(without.map((command) => `${command.parent?.name()} ${command.name()}`)).toEqual([]);
   });
 
-  it('has a section for every command of the overview, where its link leads', () => {
+  it('has a section for every command of the overview, under its link', () => {
     const sections = [...placeOf('docs/cli.md', 'options').matchAll(/^### (.+)$/gm)].map(([, name = '']) =>
       name.replaceAll(' ', '-'),
     );
     expect(rows.map((row) => /\(#([\w-]+)\)/.exec(row[0] ?? '')?.[1])).toEqual(sections);
   });
 
-  it('says of every option what it means', () => {
+  it('states the meaning of every option', () => {
     const options = [...rowsOf('docs/cli.md', 'options'), ...rowsOf('docs/cli.md', 'common-options')];
     expect(options.length).toBeGreaterThan(60);
     expect(options.filter(([, meaning]) => !/^\S.{3,}[.)]$/.test(meaning ?? ''))).toEqual([]);
@@ -124,13 +124,13 @@ describe('docs/api.md', () => {
   const section = text.split('## Response')[1]?.split('\n## ')[0] ?? '';
   const fields = [...section.matchAll(/^\| `(\w+)` \|/gm)].map(([, name = '']) => name);
 
-  it('lists the eleven fields in the order of the answer, and its example has no others', () => {
+  it('lists the eleven fields in the order of the response, and its example has no others', () => {
     expect(fields).toHaveLength(11);
     expect(Object.keys(example)).toEqual(fields.filter((name) => name in example));
     expect(Object.keys(example).length).toBeGreaterThan(7);
   });
 
-  it('has an example that the sample drop bears out', () => {
+  it('has an example that matches the sample drop', () => {
     const parts = filesUnder('data/sample').filter((path) => /\.ndjson(?:\.gz|\.zst)?$/.test(path));
     const needle = `"domain":"${String(example['domain'])}"`;
     const line = parts
@@ -146,7 +146,7 @@ describe('docs/api.md', () => {
 describe('README.md', () => {
   const text = textOf('README.md');
 
-  it('says why each package is there', () => {
+  it('states the reason for each package', () => {
     const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
     const packages = ['dependencies', 'devDependencies', 'optionalDependencies']
       .flatMap((group) => Object.keys(manifest[group] ?? {}))
@@ -163,7 +163,7 @@ describe('README.md', () => {
     expect(missing.map(({ name }) => name)).toEqual([]);
   });
 
-  it('has six rows of numbers, as docs/benchmarks.md has them', () => {
+  it('has six rows of numbers, the same as in docs/benchmarks.md', () => {
     const table = text.split('## Numbers')[1]?.split('\n## ')[0] ?? '';
     const rows = table.split('\n').filter((line) => line.startsWith('| ') && line.includes('`'));
     expect(rows).toHaveLength(6);
@@ -178,7 +178,7 @@ describe('README.md', () => {
 describe('docs/development.md', () => {
   const rows = rowsOf('docs/development.md', 'where');
 
-  it('says of at least thirty changes where to start, at a path that is there', () => {
+  it('states for at least thirty changes where to start, with existing paths', () => {
     expect(rows.length).toBeGreaterThanOrEqual(30);
     const named = [...placeOf('docs/development.md', 'where').matchAll(/`([^`\s]+\/[^`\s]+)`/g)].map(
       ([, path = '']) => path,
@@ -189,13 +189,13 @@ describe('docs/development.md', () => {
 });
 
 describe.each(Object.entries(PAGES))('%s', (page, tables) => {
-  it('is what tools/reference/write.ts would write now', async () => {
+  it('matches the output of tools/reference/write.ts', async () => {
     const text = textOf(page);
     expect(text).toBe(await renewed(text, tables));
   });
 });
 
-/** The anchors of a page's headings, as they are made of their texts. */
+/** Returns the anchors of a page's headings, derived from their texts. */
 function anchorsOf(text: string): Set<string> {
   const headings = text.replaceAll(/^```[\s\S]*?^```$/gm, '').matchAll(/^#+ (.+)$/gm);
   return new Set(
@@ -211,7 +211,7 @@ function anchorsOf(text: string): Set<string> {
 }
 
 describe('links', () => {
-  it('between the pages lead somewhere', () => {
+  it('between the pages have an existing target', () => {
     const all = new Set(filesUnder(''));
     const broken: string[] = [];
     for (const page of [...all].filter((path) => path.endsWith('.md') && !path.startsWith('data/'))) {
@@ -224,7 +224,7 @@ describe('links', () => {
     expect(broken).toEqual([]);
   });
 
-  it('to a heading lead to one that is there', () => {
+  it('to a heading have an existing target', () => {
     const broken: string[] = [];
     let checked = 0;
     for (const page of filesUnder('').filter((path) => path.endsWith('.md') && !path.startsWith('data/'))) {

@@ -1,15 +1,15 @@
-/** Style that no linter checks: length of functions, words, leftovers. */
+/** Style rules that no linter checks: length of functions, words, leftovers. */
 import { describe, expect, it } from 'vitest';
 import { filesUnder, sourcesUnder, textOf } from './tree.ts';
 
 const FUNCTION_MAX_LINES = 80;
 
-/** A line of formatted code that opens a function: `function …{`, `… => {`, or a method's `name(…) {` or `): Type {`. */
+/** The first line of a function in formatted code: `function …{`, `… => {`, or a method's `name(…) {` or `): Type {`. */
 const OPENS_FUNCTION =
   /(?:\bfunction\b.*\{|=> \{|^\s*(?:(?:async|static|get|set|override|readonly|\*) ?)*[#\w]+\(.*\).*\{|^\s*\).*\{)$/;
 const OPENS_BLOCK = /^\s*(?:\} )?(?:if|else|for|while|switch|do|try|catch|finally|return new)\b/;
 
-/** Functions longer than the limit, by their first line. Relies on the formatter: a closing brace is indented as its opening line. */
+/** Returns functions above the limit, by their first line. Relies on the formatter: a closing brace has the indentation of its opening line. */
 function longFunctions(path: string, text: string): string[] {
   const lines = text.split('\n');
   const found: string[] = [];
@@ -44,26 +44,26 @@ describe('length', () => {
   });
 });
 
-/** Files of the tree that a text names and that are not there. */
+/** Returns files of the tree that a text names but that do not exist. */
 function missingFiles(path: string, text: string, files: ReadonlySet<string>): string[] {
   const named = text.match(/\b(?:src|tools|bench)\/[\w./-]+\.(?:ts|md)\b/g) ?? [];
   return named.filter((name) => !files.has(name)).map((name) => `${path} names ${name}`);
 }
 
-describe('a file that a source names', () => {
+describe('a file named in a source', () => {
   const files = new Set(filesUnder(''));
 
-  it('is missed where it is not there', () => {
+  it('is reported if it does not exist', () => {
     expect(missingFiles('a.ts', '/** See src/cli.ts and src/none.ts. */', files)).toEqual(['a.ts names src/none.ts']);
   });
 
-  it('is there', () => {
+  it('exists', () => {
     const all = [...sources, ...sourcesUnder('tools'), ...sourcesUnder('bench')];
     expect(all.flatMap((path) => missingFiles(path, textOf(path), files))).toEqual([]);
   });
 });
 
-/** What must not stand in a file that people read. Written so that this file does not match itself. */
+/** Text that must not occur in files that people read. Written so that this file does not match itself. */
 const FORBIDDEN: readonly (readonly [string, RegExp])[] = [
   ['a note to do something later', /\b(?:T[O]DO|F[I]XME|X[X]X|H[A]CK)\b/],
   ['a type that is not checked', /^(?!\s*(?:\/?\*|\/\/)).*(?:\bas a[n]y\b|: a[n]y(?=\s*[;,)=\]|&{>])|<a[n]y>)/],
@@ -76,15 +76,15 @@ const FORBIDDEN: readonly (readonly [string, RegExp])[] = [
   ],
 ];
 
-/** A line may be excused by the one before it, with a reason; what is excused is then the linter's business. */
+/** The previous line may exempt a line, with a reason; the linter then checks the exemption. */
 const hasReason = (before = ''): boolean => /biome-ign[o]re \S+: \S/.test(before);
 
 describe('words', () => {
-  it('reads the files people read', () => {
+  it('are checked in the files that people read', () => {
     expect(written.length).toBeGreaterThan(50);
   });
 
-  it.each(FORBIDDEN)('has nowhere %s', (_name, pattern) => {
+  it.each(FORBIDDEN)('contain nowhere %s', (_name, pattern) => {
     const found = written.flatMap((path) =>
       textOf(path)
         .split('\n')
@@ -95,23 +95,23 @@ describe('words', () => {
     expect(found).toEqual([]);
   });
 
-  it('calls the binary file an index, never a database', () => {
+  it('call the binary file an index, never a database', () => {
     const found = filesUnder('src/index').filter((path) => /database/i.test(textOf(path)));
     expect(found).toEqual([]);
   });
 
-  it('has no source file in src that does not say what it is for', () => {
+  it('include a description in every source file in src', () => {
     const silent = sources.filter((path) => !textOf(path).includes('/**'));
     expect(silent).toEqual([]);
   });
 
-  it('exports by name only', () => {
+  it('are exported by name only', () => {
     expect(sources.filter((path) => /^export default\b/m.test(textOf(path)))).toEqual([]);
   });
 });
 
 describe('files', () => {
-  it('of text end with one line feed and have no blank at the end of a line', () => {
+  it('of text end with one line feed and have no trailing blanks', () => {
     const wrong = written.filter((path) => {
       const text = textOf(path);
       return text !== '' && (!/[^\n]\n$/.test(text) || /[ \t]$/m.test(text) || text.includes('\r'));
@@ -119,7 +119,7 @@ describe('files', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('pins every package to one version, from whichever registry the host uses', () => {
+  it('pin every package to one version, from any registry that the host uses', () => {
     const manifest = JSON.parse(textOf('package.json')) as Record<string, Record<string, string>>;
     const pinned = ['dependencies', 'devDependencies', 'optionalDependencies'].flatMap((group) =>
       Object.entries(manifest[group] ?? {}),

@@ -1,13 +1,13 @@
-/** The tree as the tidy tests see it: the files that belong to it, and who imports whom. */
+/** The tree as the tidy tests see it: its files, and their imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 
 export const ROOT = join(import.meta.dirname, '../..');
 
-/** Folders that are made, not written. */
+/** Folders that are generated. */
 const MADE = new Set(['node_modules', '.git', 'var', 'dist', 'coverage', '__pycache__']);
 
-/** Paths of the tree's files under `folder`, relative to the root, in order. */
+/** Returns the paths of the tree's files under `folder`, relative to the root, sorted. */
 export function filesUnder(folder: string): string[] {
   const found: string[] = [];
   for (const entry of readdirSync(join(ROOT, folder), { withFileTypes: true })) {
@@ -19,7 +19,7 @@ export function filesUnder(folder: string): string[] {
   return found.sort();
 }
 
-/** Text of a file of the tree. */
+/** Returns the text of a file of the tree. */
 export function textOf(path: string): string {
   return readFileSync(join(ROOT, path), 'utf8');
 }
@@ -34,15 +34,15 @@ export interface Import {
   /** A path of the tree, or a package or `node:` name. */
   readonly to: string;
   readonly inside: boolean;
-  /** Whether the file is only named here, to run in a process or thread of its own. */
+  /** Whether the file is only named here, to run in its own process or thread. */
   readonly isStarted: boolean;
 }
 
 const SPECIFIER = /(?:^|[^\w$.])(?:from|import|require)\s*\(?\s*(['"])([^'"\n]+)\1/gm;
-/** Files started by name, as workers and child processes are. */
+/** Files started by name, such as workers and child processes. */
 const STARTED = /new URL\(\s*(['"])(\.{1,2}\/[^'"\n]+\.ts)\1/g;
 
-/** What a file imports (statically, dynamically, for types) or starts by its relative name. */
+/** Returns the imports of a file (static, dynamic, for types), and the files that it starts by their relative name. */
 export function importsOf(path: string, text = textOf(path)): Import[] {
   const found = (pattern: RegExp): string[] => [...text.matchAll(pattern)].map((match) => match[2] as string);
   const imported = new Set(found(SPECIFIER));
@@ -53,7 +53,7 @@ export function importsOf(path: string, text = textOf(path)): Import[] {
   });
 }
 
-/** The package of a specifier: `ajv/dist/2020.js` → `ajv`, `@a/b/c` → `@a/b`, `node:fs` → `node:fs`. */
+/** Returns the package of a specifier: `ajv/dist/2020.js` → `ajv`, `@a/b/c` → `@a/b`, `node:fs` → `node:fs`. */
 export function packageOf(specifier: string): string {
   return specifier
     .split('/')
@@ -61,7 +61,7 @@ export function packageOf(specifier: string): string {
     .join('/');
 }
 
-/** The module of a source file: its folder under src, or the name of a file at the top of src (`errors`, `cli`). */
+/** Returns the module of a source file: its folder under src, or the name of a file at the top of src (`errors`, `cli`). */
 export function moduleOf(path: string): string | undefined {
   return /^src\/([^/]+?)(?:\/|\.ts$)/.exec(path)?.[1];
 }

@@ -1,8 +1,8 @@
-/** Words that were replaced do not come back: in code, messages, documents and the names of tests. docs/glossary.md has those in use. */
+/** Retired words do not return to code, messages, documents and names of tests. docs/glossary.md has the current terms. */
 import { describe, expect, it } from 'vitest';
 import { filesUnder, textOf } from './tree.ts';
 
-/** What is said instead, and the pattern of the retired word. Written so that this file does not match itself. */
+/** The replacement, and the pattern of the retired word. Written so that this file does not match itself. */
 const RETIRED: readonly (readonly [string, RegExp])[] = [
   ['module', /\br[o]oms?\b(?! of)/i],
   ['ledger writer', /\bk[e]epers?\b/i],
@@ -34,7 +34,7 @@ const RETIRED: readonly (readonly [string, RegExp])[] = [
   ['bucket (of the index)', /\blineC[o]unt\b|\bLINE_S[I]ZE_BYTES\b|\bRECORDS_PER_L[I]NE/],
 ];
 
-/** Data that holds words of the web, and names that others gave. */
+/** Data with words from the web, and names given by others. */
 const OTHERS =
   /^(?:data\/(?:policy|sample|taxonomies|vocabulary|provenance)\/|data\/NOTICE|test\/data\/|docs\/vocabulary\.md$|LICENSE$|(?:bench\/)?package-lock\.json$)/;
 const files = filesUnder('').filter(
@@ -44,13 +44,13 @@ const files = filesUnder('').filter(
 );
 
 describe('retired words', () => {
-  it('are looked for in everything that people read', () => {
+  it('are searched in everything that people read', () => {
     expect(files.length).toBeGreaterThan(500);
     expect(files.some((path) => path.startsWith('src/'))).toBe(true);
     expect(files).toContain('docs/README.md');
   });
 
-  it.each(RETIRED)('say %s instead', (_instead, pattern) => {
+  it.each(RETIRED)('are replaced: %s', (_instead, pattern) => {
     const found = files.flatMap((path) =>
       textOf(path)
         .split('\n')

@@ -8,23 +8,23 @@ const RECORDS = 10_000;
 describe('The requests of the HTTP bench', () => {
   const targets = mixedTargets(RECORDS, 2_000, 1);
 
-  it('are all of the mix', () => {
+  it('all belong to the mix', () => {
     expect(Object.values(MIX).reduce((sum, share) => sum + share, 0)).toBe(100);
   });
 
-  it('are the same for the same seed, and others for another', () => {
+  it('are the same for the same seed, and differ for another one', () => {
     expect(mixedTargets(RECORDS, 2_000, 1)).toEqual(targets);
     expect(mixedTargets(RECORDS, 2_000, 2)).not.toEqual(targets);
   });
 
-  it('hardly ever come twice, but for pages of the sample', () => {
+  it('are hardly ever repeated, except for pages of the sample', () => {
     expect(new Set(targets).size).toBeGreaterThan(0.95 * targets.length);
   });
 
   it.each([
     ['mixed', targets],
     ['bare', bareTargets(RECORDS, 2_000, 1)],
-  ])('are ones that the program takes: %s', (_, all) => {
+  ])('are accepted by the program: %s', (_, all) => {
     for (const target of all) {
       const query = parseQuery(target.slice(target.indexOf('?') + 1));
       expect(query.problem).toBeUndefined();

@@ -5,7 +5,7 @@ import { STEPS, stepOfFunction } from '../../bench/http/steps.ts';
 const SOURCE = new URL('../../src/', import.meta.url);
 const urlOf = (place: string): string => new URL(place, SOURCE).href;
 
-test('each step of a request names files and functions that are there', () => {
+test('each step of a request names existing files and functions', () => {
   const places = STEPS.flatMap((step) => step.places);
   expect(places.filter((place) => !existsSync(new URL(place, SOURCE)))).toEqual([]);
   const inspected = ['server/request/check-handler.ts', 'server/request/request-headers.ts', 'ledger/meter.ts'];

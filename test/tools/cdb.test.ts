@@ -8,7 +8,7 @@ import { CdbWriter, openCdb } from '../../bench/cdb.ts';
 const dir = mkdtempSync(join(tmpdir(), 'pagegate-cdb-'));
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
-it('a constant database gives back what was written, and nothing for other keys', () => {
+it('a constant database returns what was written, and nothing for other keys', () => {
   const path = join(dir, 'many.cdb');
   const writer = new CdbWriter(path);
   for (let i = 0; i < 20_000; i++) writer.add(`name-${i}.example`, Buffer.from(`value ${i}`));
@@ -21,7 +21,7 @@ it('a constant database gives back what was written, and nothing for other keys'
   store.close();
 });
 
-it('a constant database of one record is, byte for byte, what tinycdb 0.78 makes of it', () => {
+it('a constant database of one record equals that of tinycdb 0.78, byte for byte', () => {
   const path = join(dir, 'one.cdb');
   const writer = new CdbWriter(path);
   writer.add('one', Buffer.from('Hello'));

@@ -1,4 +1,4 @@
-/** Where the dataset generator writes: over what it generated before, over nothing else, and one line where it cannot. */
+/** The output folder of the dataset generator: it replaces only an earlier output, and reports in one line if it cannot. */
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,16 +14,16 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** Runs the generator in a shell, with whatever limits come first; `out` is the shell's word for where. */
+/** Runs the generator in a shell, after `before`, which can set limits. `out` is the folder as a shell word. */
 function generate(out: string, before = ''): { readonly status: number | null; readonly stderr: string } {
   const command = `${before} exec "${process.execPath}" "${tool}" --records 2000 --workers 1 --out ${out}`;
-  // Of a locale that is not installed, bash has something to say.
+  // bash prints a warning for a locale that is not installed.
   const env = { ...process.env, LC_ALL: 'C' };
   return spawnSync('bash', ['-c', command], { encoding: 'utf8', env, timeout: 300_000 });
 }
 
 describe('the generator’s folder', () => {
-  it('holds the new drop and nothing of the one generated before', () => {
+  it('contains the new drop, and nothing of the previous one', () => {
     const out = join(folder, 'drop');
     mkdirSync(out);
     const files = [{ name: 'part-0.ndjson.gz' }, { name: 'part-1.ndjson.gz' }, { name: '../outside.ndjson' }];
@@ -33,7 +33,7 @@ describe('the generator’s folder', () => {
     expect(generate(`'${out}'`)).toMatchObject({ status: 0 });
     expect(readdirSync(out).sort()).toEqual(['manifest.json', 'part-0.ndjson']);
     expect(readdirSync(folder)).toContain('outside.ndjson');
-    // A drop that was not generated to its end has no manifest, and is written over.
+    // An incomplete drop has no manifest, and is replaced.
     rmSync(join(out, 'manifest.json'));
     expect(generate(`'${out}'`)).toMatchObject({ status: 0 });
   });
@@ -50,7 +50,7 @@ describe('the generator’s folder', () => {
     for (const [file, text] of Object.entries(files)) expect(readFileSync(join(out, file), 'utf8')).toBe(text);
   });
 
-  it('that cannot be written is said in one line', () => {
+  it('is reported in one line if it cannot be written', () => {
     writeFileSync(join(folder, 'file'), '');
     const attempts = [
       generate('- >/dev/full'),

@@ -25,13 +25,13 @@ const bytesOf = (set: Dataset, from: number, to: number): Buffer => Buffer.conca
 const run = (...args: string[]) => spawnSync(process.execPath, [tool, ...args], { encoding: 'buffer', maxBuffer: 1e9 });
 
 describe('determinism', () => {
-  it('is frozen: figures in our documents were measured on these bytes', () => {
+  it('is frozen: figures in our documents were measured with these bytes', () => {
     expect(hash('sha256', bytesOf(dataset(1_000_000), 0, 20_000))).toBe(
       '0451b93f73c441ef2bbc3861b0ebc08341499cc2d12b654fcc0f9059e22eeae5',
     );
   });
 
-  it('does not depend on where a part begins', () => {
+  it('does not depend on where a part starts', () => {
     const whole = bytesOf(dataset(5000, 3, 0.1), 0, 5000);
     const halves = [bytesOf(dataset(5000, 3, 0.1), 0, 1234), bytesOf(dataset(5000, 3, 0.1), 1234, 5000)];
     expect(hash('sha256', Buffer.concat(halves))).toBe(hash('sha256', whole));
@@ -44,7 +44,7 @@ describe('determinism', () => {
     expect(shared.length).toBeLessThan(2000);
   });
 
-  it('cuts every number of records into parts without gap or overlap', () => {
+  it('splits every number of records into parts without gap or overlap', () => {
     for (const records of [1, 7, 499_999, 500_001, 1_000_000, 40_000_000, 799_999_999]) {
       let at = 0;
       for (let part = 0; part < partCount(records); part += 1) {
@@ -64,7 +64,7 @@ describe('shape', () => {
   const lines = bytes.toString('utf8').split('\n').slice(0, -1);
   const entries = lines.map((line) => JSON.parse(line) as { domain: string; page_types: Record<string, string> });
 
-  it('has nothing to reject or to repair, but that a synthetic name may be a public suffix, which has no pages below it', () => {
+  it('has nothing to reject or to repair, except that a synthetic name may be a public suffix, which has no pages below it', () => {
     expect(lines).toHaveLength(records);
     const findings = entries.flatMap(({ domain }, i) => {
       const { rejects, repairs } = parseEntry(Buffer.from(lines[i]!));
@@ -75,7 +75,7 @@ describe('shape', () => {
     expect(findings.length).toBeLessThan(records / 1000);
   });
 
-  it('has the size and the pages that the README says', () => {
+  it('has the size and the pages stated in the README', () => {
     expect(bytes.length / records).toBeGreaterThan(560);
     expect(bytes.length / records).toBeLessThan(590);
     const pages = entries.reduce((sum, entry) => sum + Object.keys(entry.page_types).length, 0) / records;
@@ -83,7 +83,7 @@ describe('shape', () => {
     expect(pages).toBeLessThan(8.1);
   });
 
-  it('has names that are keys, nearly all different, a known share of them below .com and in families', () => {
+  it('has names that are keys, nearly all different, with a known share below .com and in families', () => {
     const names = entries.map(({ domain }) => domain);
     expect(
       names.filter((name) => !('key' in keyFromHost(name)) || (keyFromHost(name) as { key: string }).key !== name),
@@ -112,7 +112,7 @@ describe('shape', () => {
     expect(Math.max(...ranks)).toBeLessThanOrEqual(300_000);
   });
 
-  it('names a record without making it', () => {
+  it('can name a record without generating it', () => {
     const set = dataset(1_000_000, 5);
     expect([0, 1, 29_999].map((i) => set.nameOf(500_000 + i))).toEqual([0, 1, 29_999].map((i) => entries[i]?.domain));
   });
@@ -132,7 +132,7 @@ describe('absent names', () => {
 });
 
 describe('dirt', () => {
-  /** Kind → the reason or repair that the builder has for it; undefined where a single line shows nothing. */
+  /** Kind → the builder's reason or repair; undefined if a single line does not show it. */
   const OUTCOMES: Readonly<Record<string, string | undefined>> = {
     duplicate: undefined,
     duplicate_www: 'domain_www_stripped',
@@ -181,7 +181,7 @@ describe('dirt', () => {
     expect(Object.keys(OUTCOMES)).toEqual(Object.keys(DIRT));
   });
 
-  it.each(Object.entries(OUTCOMES))('%s is met as %s', (kind, outcome) => {
+  it.each(Object.entries(OUTCOMES))('%s is reported as %s', (kind, outcome) => {
     const line = dirty(kind);
     expect(line).not.toBe(text);
     const { rejects, repairs } = parseEntry(Buffer.from(line));
@@ -190,11 +190,11 @@ describe('dirt', () => {
     else expect(findings).toContain(outcome);
   });
 
-  it('has a line that is longer than any that is read', () => {
+  it('contains a line that is longer than the maximum', () => {
     expect(dirty('over_long').length).toBeGreaterThan(LINE_MAX_BYTES);
   });
 
-  it('comes in the share that was asked for, every kind of it', () => {
+  it('has the requested share, with every kind', () => {
     const counts: Record<string, number> = {};
     for (const chunk of dataset(20_000, 9, 0.2).chunks(0, 20_000, counts)) expect(chunk.length).toBeGreaterThan(0);
     expect(Object.keys(counts).sort()).toEqual(Object.keys(DIRT).sort());
@@ -205,7 +205,7 @@ describe('dirt', () => {
 });
 
 describe('the command', () => {
-  it('writes a drop whose manifest is right, the same with any number of workers', () => {
+  it('writes a drop with a valid manifest, the same with any number of workers', () => {
     const folders = ['1', '3'].map((workers) => {
       const folder = join(out, `workers-${workers}`);
       const { status } = run('--records', '2000', '--out', folder, '--compress', 'zstd', '--workers', workers);
@@ -230,7 +230,7 @@ describe('the command', () => {
     expect(hash('sha256', piped.stdout)).toBe(hash('sha256', Buffer.concat(packed)));
   });
 
-  it('ends quietly when its reader has enough', () => {
+  it('ends quietly if its reader stops', () => {
     const { status, stdout, stderr } = spawnSync(
       'sh',
       ['-c', `"${process.execPath}" "${tool}" --records 100000 --out - | head -n 1`],
@@ -255,8 +255,8 @@ describe('the command', () => {
   });
 });
 
-describe('a wheel', () => {
-  it('shares its slots out by weight, all of them, and gives none for nothing', () => {
+describe('a weighted wheel', () => {
+  it('divides its slots by weight, uses all of them, and gives none to a weight of zero', () => {
     const { table, base, width } = makeWheel([1, 0, 2, 1], 10);
     expect([...width]).toEqual([3, 0, 5, 2]);
     expect([...table]).toEqual([0, 0, 0, 2, 2, 2, 2, 2, 3, 3]);

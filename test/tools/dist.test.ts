@@ -28,7 +28,7 @@ describe('the packages of the distribution', () => {
 describe('the files of the distribution', () => {
   const files = selectFiles(ROOT, process.arch);
 
-  test('are there, each once', () => {
+  test('exist, each once', () => {
     expect(files.length).toBeGreaterThan(300);
     expect(new Set(files).size).toBe(files.length);
     expect(files.filter((file) => !existsSync(join(ROOT, file)))).toEqual([]);
@@ -47,11 +47,11 @@ describe('the files of the distribution', () => {
     `node_modules/better-sqlite3/prebuilds/linux-${process.arch}.node`,
     'tools/integrations/squid/pagegate-acl.ts',
     'tools/packaging/systemd/pagegate.service',
-  ])('hold %s', (file) => {
+  ])('contain %s', (file) => {
     expect(files).toContain(file);
   });
 
-  test('hold no tests, no state, no secrets and no binaries for elsewhere', () => {
+  test('contain no tests, no state, no secrets and no binaries for other platforms', () => {
     expect(files.filter((file) => /^(?:test|bench|var|dist|\.git)\//.test(file))).toEqual([]);
     expect(files.filter((file) => /\.(?:key|sqlite|pgx)$|private\.pem$/.test(file))).toEqual([]);
     expect(files.filter((file) => /(?:darwin|win32|musl).*\.node$/.test(file))).toEqual([]);

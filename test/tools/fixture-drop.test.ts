@@ -1,4 +1,4 @@
-/** The synthetic drop for tests: it says so, it has everything, and the committed files are what the tool makes. */
+/** The synthetic drop for tests is marked as such, is complete, and matches the output of the tool. */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -16,7 +16,7 @@ const made = mkdtempSync(join(tmpdir(), 'pagegate-fixture-'));
 afterAll(() => rmSync(made, { recursive: true, force: true }));
 
 describe('the fixture drop', () => {
-  it('is what the tool makes, byte for byte', () => {
+  it('matches the output of the tool, byte for byte', () => {
     execFileSync(process.execPath, [tool, made]);
     expect(readdirSync(made)).toEqual(readdirSync(committed));
     for (const name of readdirSync(made)) {
@@ -24,11 +24,11 @@ describe('the fixture drop', () => {
     }
   });
 
-  it('says that it is made up', () => {
+  it('is marked as synthetic', () => {
     expect(readManifest(committed).manifest.notice).toMatch(/^Made up for tests/);
   });
 
-  it('has every field, every type, every category and the ends of every range, and nothing to reject', () => {
+  it('has every field, every type, every category and the limits of every range, and nothing to reject', () => {
     const parsed = readManifest(committed).manifest.files.flatMap(({ name }) => {
       const bytes = readFileSync(join(committed, name));
       const text = name.endsWith('.gz') ? gunzipSync(bytes) : name.endsWith('.zst') ? zstdDecompressSync(bytes) : bytes;

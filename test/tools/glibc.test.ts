@@ -20,7 +20,7 @@ const HASH_AT = 1536;
 const VERSYM_AT = 1600;
 const VERNEED_AT = 1700;
 
-/** A shared object with nothing in it but the dynamic symbols given and a need of libc in two versions. */
+/** A minimal shared object with only the given dynamic symbols and a need for libc in two versions. */
 function tinyElf(symbols: readonly Symbol[], newest = 'GLIBC_2.38'): Buffer {
   const image = Buffer.alloc(2048);
   image.writeUInt32LE(0x464c457f, 0);
@@ -92,7 +92,7 @@ const ALIASES: readonly Symbol[] = [
 ];
 
 describe('relaxGlibcNeed', () => {
-  test('points the three aliases at their older twins and drops the need', () => {
+  test('redirects the three aliases to their older versions and removes the need', () => {
     const image = tinyElf(ALIASES);
     const before = Buffer.from(image);
     expect(relaxGlibcNeed(image)).toHaveLength(4);
@@ -104,14 +104,14 @@ describe('relaxGlibcNeed', () => {
     expect(changed.length).toBeLessThanOrEqual(3 * (4 + 2) + 2);
   });
 
-  test('an image that does not need 2.38 stays as it is', () => {
+  test('leaves an image alone that does not need 2.38', () => {
     const image = tinyElf([{ name: 'malloc', version: OLD }], 'GLIBC_2.34');
     const before = Buffer.from(image);
     expect(relaxGlibcNeed(image)).toEqual([]);
     expect(image.equals(before)).toBe(true);
   });
 
-  test('a symbol of 2.38 without an older twin is refused, nothing edited', () => {
+  test('refuses a symbol of 2.38 without an older version, and edits nothing', () => {
     const image = tinyElf([...ALIASES, { name: 'strlcpy', version: NEW }]);
     const before = Buffer.from(image);
     expect(() => relaxGlibcNeed(image)).toThrow(/strlcpy/);
@@ -124,7 +124,7 @@ describe('relaxGlibcNeed', () => {
     ['a 32-bit file', Object.assign(tinyElf(ALIASES), { 4: 1 })],
     ['a file cut after its header', tinyElf(ALIASES).subarray(0, 100)],
     ['a file cut inside its segments', tinyElf(ALIASES).subarray(0, 1000)],
-  ])('%s is refused', (_, image) => {
+  ])('refuses %s', (_, image) => {
     expect(() => relaxGlibcNeed(Buffer.from(image))).toThrow(ElfError);
   });
 });
@@ -142,7 +142,7 @@ describe('makeCompatible', () => {
   });
   afterEach(() => rmSync(directory, { recursive: true }));
 
-  test('writes the copy beside the original, once', () => {
+  test('writes the copy next to the original, once', () => {
     const original = readFileSync(join(directory, FILE));
     expect(makeCompatible(directory, '2.36', FILE, known).status).toBe('made');
     expect(makeCompatible(directory, '2.36', FILE, known).status).toBe('already_made');

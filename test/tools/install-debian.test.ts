@@ -1,4 +1,4 @@
-/** The script that installs Debian's packages: what it does where it may not, and where there is nothing to do. */
+/** The script that installs Debian's packages: without permission, and with nothing to install. */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -23,18 +23,18 @@ function run(...pairs: string[]): { code: number | null; text: string } {
   return { code: status, text: stdout + stderr };
 }
 
-it('does nothing where all programs are there, also by a pattern', () => {
+it('does nothing if all programs are installed, also by a pattern', () => {
   expect(run('/bin/sh=dash', '/etc/pass*=base-passwd')).toEqual({ code: 0, text: '' });
 });
 
-it('names exactly what is missing where it may not install', () => {
+it('lists exactly what is missing if it may not install', () => {
   const { code, text } = run('/bin/sh=dash', '/no/such/bin=one', '/no/*/such=two');
   expect(code).toBe(1);
   expect(text).toMatch(/only root can install them: apt-get install --no-install-recommends one two\n$/);
   expect(text).not.toContain('installs');
 });
 
-it('says so on a host that has no Debian packages', () => {
+it('reports a host without Debian packages', () => {
   rmSync(join(folder, 'apt-get'));
   expect(run('/no/such/bin=one')).toMatchObject({ code: 1, text: expect.stringContaining('this is no Debian') });
 });

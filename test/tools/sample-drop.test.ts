@@ -1,4 +1,4 @@
-/** The committed sample drop: what it promises, and where each of its facts is from. */
+/** The committed sample drop: its properties, and the sources of all its facts. */
 import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,9 +13,9 @@ import { filteringTaxonomy } from '../../src/record/taxonomy.ts';
 const data = fileURLToPath(new URL('../../data/', import.meta.url));
 const drop = join(data, 'sample');
 
-/** Written out from the rule of what may be passed on, not taken from the tool's table. */
+/** Listed here from the rule for redistribution, not taken from the tool's table. */
 const LICENSES = ['CC0-1.0', 'MIT', 'BSD-3-Clause', 'ISC', 'Apache-2.0', 'Unlicense', 'WTFPL', 'CC-BY-4.0'];
-/** Sources that were at hand but may not be passed on: share-alike, non-commercial, copyleft, or without a license. */
+/** Available sources that must not be redistributed: share-alike, non-commercial, copyleft, or without a license. */
 const OFF_LIMITS =
   'ut1 citizenlab trackerdb tosdr open-terms-archive engineering-blogs awesome-selfhosted sharex prowlarr dark-patterns gallery-dl calibre ' +
   'tranco alexa chrome-topics catalan whatsmyname hiring-ww awesome-remote-job established-remote free-for-dev n0shake-public-apis awesome-uses';
@@ -54,7 +54,7 @@ beforeAll(() => {
 });
 
 describe('the drop', () => {
-  it('has a manifest that its parts agree with, and says that its page types are partial', () => {
+  it('has a manifest that matches its parts, and states that its page types are partial', () => {
     const { manifest } = readManifest(drop);
     expect(manifest).toMatchObject({ dataset: 'pagegate-sample', kind: 'full', page_types: 'partial' });
     for (const { name, bytes, records, sha256 } of manifest.files) {
@@ -76,13 +76,13 @@ describe('the drop', () => {
     expect(sizes.reduce((sum, path) => sum + statSync(path).size, 0)).toBeLessThan(10_000_000);
   });
 
-  it('obeys the schema of entries on every line', () => {
+  it('is valid against the schema of entries on every line', () => {
     const schema = JSON.parse(readFileSync(join(data, 'schema/entry.schema.json'), 'utf8')) as object;
     const validate = new Ajv2020({ strict: false }).compile(schema);
     expect(entries.filter((entry) => !validate(entry))).toEqual([]);
   });
 
-  it('loses nothing on import but invalid host names', () => {
+  it('loses nothing on import except invalid host names', () => {
     const reasons = new Map<string, number>();
     for (const line of lines) {
       for (const { reason } of parseEntry(Buffer.from(line)).rejects)
@@ -93,7 +93,7 @@ describe('the drop', () => {
     expect([...reasons.values()].reduce((sum, count) => sum + count, 0)).toBeLessThan(30);
   });
 
-  it('invents no Open PageRank, and no record without a fact', () => {
+  it('contains no invented Open PageRank, and no record without a fact', () => {
     expect(entries.filter((entry) => 'open_page_rank' in entry)).toEqual([]);
     expect(entries.filter((entry) => Object.keys(entry).length < 2)).toEqual([]);
   });
@@ -103,7 +103,7 @@ describe('the drop', () => {
     ['netlify.com', 'pricing', 'https://www.netlify.com/pricing/'],
     ['slack.com', 'status', 'https://status.slack.com/'],
     ['digitalocean.com', 'account', 'https://cloud.digitalocean.com/deactivate'],
-  ])('knows that %s has a %s page', (domain, type, url) => {
+  ])('contains for %s a %s page', (domain, type, url) => {
     expect(entries.find((entry) => entry.domain === domain)?.page_types?.[type]).toBe(url);
   });
 });
@@ -128,7 +128,7 @@ describe('provenance', () => {
     expect(wrong).toEqual([]);
   });
 
-  it('names only sources whose license lets their facts be passed on', () => {
+  it('names only sources whose license allows redistribution', () => {
     const used = new Set(
       provenance.flatMap((row) => row.slice(1).flatMap((fact) => fact.split('=')[1]?.split('+') ?? [''])),
     );
@@ -138,7 +138,7 @@ describe('provenance', () => {
       expect([...used, ...Object.keys(mapping.sources)]).not.toContain(source);
   });
 
-  it('agrees with the counts of NOTICE.md', () => {
+  it('matches the counts of NOTICE.md', () => {
     const notice = readFileSync(join(data, 'NOTICE.md'), 'utf8');
     expect(notice).toContain(`${entries.length.toLocaleString('en-US')} real domains`);
     const pages = new Map<string, number>();

@@ -1,4 +1,4 @@
-/** The rules by which the sample maker takes facts from its sources, on small staged folders. */
+/** The rules by which the sample maker takes facts from its sources, tested with small folders. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -37,7 +37,7 @@ describe('page rules', () => {
     ['a source that is not listed', ['tosdr', 'legal', 'field', '', 'https://example.com/privacy']],
     ['a kind without a rule', ['simple-icons', 'brand', 'field', '', 'https://example.com/brand']],
     [
-      'a page that lies off the domain it is given for',
+      'a page on another domain than its own',
       ['jdm', 'account_delete', 'field', 'example.com', 'https://example.org/account'],
     ],
     ['a page of a host of many', ['public-apis', 'docs', 'list', '', 'https://github.com/some/project']],
@@ -45,7 +45,7 @@ describe('page rules', () => {
     ['a script’s link', ['sp500-crawl', 'about', 'label', '', 'https://careers.example.com/about#']],
     ['an address', ['docsearch', 'docs', 'field', '', 'http://192.0.2.1/docs']],
     ['another scheme', ['docsearch', 'docs', 'field', '', 'ftp://example.com/docs']],
-    ['an endpoint that only takes a form', ['yt-dlp', 'login', 'path', '', 'https://www.example.com/v1/login']],
+    ['an endpoint that only accepts a form', ['yt-dlp', 'login', 'path', '', 'https://www.example.com/v1/login']],
     [
       'a privacy page given for account deletion',
       ['jdm', 'account_delete', 'field', 'example.com', 'https://example.com/privacy'],
@@ -71,7 +71,7 @@ describe('page rules', () => {
       'shop.example.com help',
     ],
     [
-      'the registrable domain where none is',
+      'the registrable domain if none is given',
       ['docsearch', 'docs', 'field', '', 'https://docs.example.com/a'],
       'example.com docs',
     ],
@@ -80,13 +80,13 @@ describe('page rules', () => {
     expect(admitted(row)).toEqual([`${expected} ${row[4]}`]);
   });
 
-  it('leave out a type that lies on more than three hosts of a domain', () => {
+  it('leave out a type that occurs on more than three hosts of a domain', () => {
     const rows = ['a', 'b', 'c'].map((host) => ['docsearch', 'docs', 'field', '', `https://${host}.example.com/docs`]);
     expect(admitted(...rows)).toHaveLength(3);
     expect(admitted(...rows, ['docsearch', 'docs', 'field', '', 'https://d.example.com/docs'])).toEqual([]);
   });
 
-  it('prefer the better evidence, https, the shorter, and any page to an authorization page', () => {
+  it('prefer the better evidence, https, the shorter URL, and any other page to an authorization page', () => {
     const page = (url: string, evidence = 'field', second = false) => ({
       ...{ source: 's', domain: 'd', type: 't', url, evidence, second },
     });
@@ -110,7 +110,7 @@ describe('page rules', () => {
 });
 
 describe('sources', () => {
-  it('take a language from a site’s main feed on its own host, and only where feeds agree', () => {
+  it('give a language from a site’s main feed on its own host, and only if feeds agree', () => {
     stage('lang/newscatcher-feeds.tsv.gz', [
       'clean_url\tlanguage\ttopic\tmain\tcountry\trss_url\tglobal_rank',
       'own.example\tde\tsport\t1\tNone\thttps://www.own.example/feed\t77',
@@ -129,7 +129,7 @@ describe('sources', () => {
     ]);
   });
 
-  it('take hosts of the small web, but not a host that carries many', () => {
+  it('give hosts of the small web, but not a host with many sites', () => {
     const many = ['a', 'b', 'c', 'd'].map((name) => `https://many.example/${name}.xml`);
     stage('lang/smallweb-english-feeds.txt.gz', [
       'https://blog.example:8443/feed',
@@ -141,7 +141,7 @@ describe('sources', () => {
     ]);
   });
 
-  it('follow includes of domain lists, honor attributes, and survive a circle', () => {
+  it('follow includes of domain lists, respect attributes, and handle circular ones', () => {
     stage('categories/v2fly-domain-list.tsv.gz', [
       'category-pt\tfull:one.example',
       'category-pt\tinclude:more @bt',
@@ -161,11 +161,11 @@ describe('sources', () => {
 });
 
 describe('the mapping', () => {
-  it('names nothing that does not exist', () => {
+  it('contains no unknown name', () => {
     expect(mappingProblems(mapping)).toEqual([]);
   });
 
-  it('is refused when it does', () => {
+  it('is refused if it contains one', () => {
     const broken = {
       ...mapping,
       sources: { ...mapping.sources, bad: { title: '', url: '', snapshot: '', license: 'GPL-3.0' } },

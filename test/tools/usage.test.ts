@@ -1,4 +1,4 @@
-/** How benches and tools answer when they are called wrongly: before anything is started or written. */
+/** How benches and tools respond to wrong arguments: before anything is started or written. */
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -16,14 +16,14 @@ describe.each([
   ['tools/fuzz/fuzz.ts', 'Usage: '],
   ['tools/eval/eval.ts', 'Usage: '],
   ['tools/dist/make-dist.ts', 'Usage: '],
-])('%s', (program, told) => {
-  it('tells its usage and ends well with --help', () => {
+])('%s', (program, expected) => {
+  it('prints its usage and ends successfully with --help', () => {
     const { status, stdout, stderr } = call(program, '--help');
-    expect(stdout).toContain(told);
+    expect(stdout).toContain(expected);
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   });
 
-  it('refuses an option that it does not know in one line', () => {
+  it('refuses an unknown option with one line', () => {
     expect(call(program, '--unknown')).toMatchObject({
       status: 2,
       stdout: '',
@@ -46,9 +46,9 @@ describe('a value', () => {
     ['tools/chaos/soak.ts', ['--minutes', '0'], '--minutes must be a number above 0: '],
     ['tools/eval/eval.ts', ['--half', 'third'], '--half must be one of report, develop, both. '],
     ['tools/fuzz/fuzz.ts', ['--seconds', 'x'], '--seconds must be a whole number, at least 0: '],
-  ])('that %s cannot use is refused: %s', (program, args, told) => {
+  ])('that %s cannot use is refused: %s', (program, args, expected) => {
     const { status, stderr } = call(program, ...args);
-    expect(stderr.startsWith(told)).toBe(true);
+    expect(stderr.startsWith(expected)).toBe(true);
     expect(stderr.split('\n')).toHaveLength(2);
     expect(status).toBe(2);
   });

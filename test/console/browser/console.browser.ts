@@ -1,4 +1,6 @@
-/** Every page and action of the console in a real browser, as operator, viewer and account: with and without scripts, by keyboard, narrow. */
+/**
+ * Every page and action of the console in a real browser, as operator, viewer and account: with and without scripts, by keyboard, in a narrow window.
+ */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
@@ -7,7 +9,7 @@ import type { UserRole } from '../../../src/console/users.ts';
 import type { TestConsole } from '../../support/console.ts';
 import { decisionLine, HOSTILE, startWorld } from '../../support/console-world.ts';
 
-/** Without these Chromium looks for its maker's services, and as root it needs the first. */
+/** Without these Chromium contacts its vendor's services. As root it needs the first one. */
 const ARGS = [
   '--no-sandbox',
   '--disable-gpu',
@@ -16,7 +18,7 @@ const ARGS = [
   '--disable-background-networking',
 ].concat(['--disable-component-update', '--disable-sync']);
 const AXE = readFileSync(new URL('../../../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-/** The folder that gets a picture of every page, and those of docs/console.md. */
+/** The folder for screenshots of every page and those of docs/console.md. */
 const SHOTS = process.env['CONSOLE_SHOTS'];
 
 const STAFF_PAGES = ['', 'decisions', 'try', 'accounts', 'accounts/pro', 'generations', 'health', 'audit', 'you'];
@@ -38,13 +40,13 @@ const PAGES: Readonly<Record<Who, readonly string[]>> = {
 };
 type Who = UserRole | 'account';
 
-/** The key that the latest rotation has issued; undefined before the first. */
+/** The key from the latest rotation; undefined before the first. */
 let accountKey: string | undefined;
 
 let world: TestConsole;
 let browser: Browser;
 const contexts: BrowserContext[] = [];
-/** Violations of the policy, failures of scripts, and requests that leave the console; there must be none. */
+/** Violations of the policy, failures of scripts, and requests that leave the console. There must be none. */
 const troubles: string[] = [];
 let invited = 0;
 
@@ -129,7 +131,7 @@ const EVERYBODY = Object.keys(PAGES) as Who[];
 const nameOf = (path: string): string => (path === '' ? 'overview' : path.replaceAll('/', '-'));
 
 describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
-  it.each(EVERYBODY)('every page of %s is accessible and keeps the policy', async (who) => {
+  it.each(EVERYBODY)('every page of %s is accessible and obeys the policy', async (who) => {
     const page = await signIn(who, { colorScheme });
     const found: string[] = [];
     for (const path of PAGES[who]) {
@@ -150,7 +152,7 @@ describe.each(['light', 'dark'] as const)('in %s colors', (colorScheme) => {
   });
 });
 
-it("with the reader's own colors it is seen where one is, and which color of a plot is what", async () => {
+it('with forced colors the current page and the colors of a plot can be distinguished', async () => {
   const page = await signIn('viewer', { forcedColors: 'active' });
   await page.goto(world.url);
   const styles = (selector: string, name: string, part = ''): Promise<unknown> =>
@@ -164,7 +166,7 @@ it("with the reader's own colors it is seen where one is, and which color of a p
   expect(new Set(keys).size).toBe(keys.length);
 });
 
-describe('320 pixels wide, as a window of 640 is at 200 %', () => {
+describe('320 pixels wide, like a window of 640 pixels at 200 %', () => {
   it.each(EVERYBODY)('no page of %s scrolls sideways', async (who) => {
     const page = await signIn(who, { viewport: { width: 320, height: 640 } });
     for (const path of PAGES[who]) {
@@ -189,7 +191,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     await page.getByRole('button', { name: 'Subscribe a plan' }).click();
     const key = await page.locator('.secret').textContent();
     expect(key).toMatch(/^pg_\w{38}$/);
-    // Shown once: not by loading the page again.
+    // The key is shown once: not after reloading the page.
     await page.goto(at(`accounts/${name}`));
     expect(await page.locator('.secret').count()).toBe(0);
     const answer = await world.server.check('?url=shop.example.com', { 'x-api-key': key! });
@@ -209,7 +211,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await page.getByText('account.suspend').count()).toBeGreaterThan(0);
   });
 
-  it('an operator adds a user, ends the session, gives another role and removes, with the own password', async () => {
+  it('an operator adds a user, ends the session, changes the role and removes the user, with the own password', async () => {
     const page = await signIn('operator', { javaScriptEnabled });
     const [name, password] = [`colleague-${javaScriptEnabled}`, 'rain on a tin roof'];
     const said = (): Promise<string | null> => page.locator('.notice').textContent();
@@ -261,7 +263,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
       expect(await page.getByText(`console ${what} ${name}`).count(), what).toBe(1);
   });
 
-  it('an account sees itself, rotates its key and stays signed in', async () => {
+  it('an account views itself, rotates its key and stays signed in', async () => {
     const page = await signIn('account', { javaScriptEnabled });
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Account pro');
     expect(await page.content()).not.toContain('rival');
@@ -276,7 +278,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await page.getByRole('heading', { level: 1 }).textContent()).toBe('Not allowed');
   });
 
-  it('a form that is clicked several times is done once, and its outcome is seen', async () => {
+  it('a form that is clicked several times takes effect once, and its outcome is shown', async () => {
     const page = await signIn('operator', { javaScriptEnabled });
     const keys = page.getByRole('region', { name: 'All keys' }).getByRole('row');
     await page.goto(at('accounts/idle'));
@@ -288,7 +290,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await keys.count()).toBe(before + 1);
   });
 
-  it('what came of a form has the focus, and the title says where it is an error', async () => {
+  it('the outcome of a form has the focus, and the title says if it is an error', async () => {
     const page = await signIn('operator', { javaScriptEnabled });
     const focused = page.locator('.notice:focus');
     const name = `focus-${javaScriptEnabled}`;
@@ -304,12 +306,12 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     }
     await page.goto(at('decisions?from=yesterday'));
     await focused.getByText('from: expected a time').waitFor();
-    // From there the keyboard goes on into the form, not through the navigation.
+    // From there the keyboard continues in the form, not in the navigation.
     await page.keyboard.press('Tab');
     expect(await page.evaluate('document.activeElement.name')).toBe('verdict');
   });
 
-  it('a number leads to the log, a line to a try, a try to an entry for the policy', async () => {
+  it('a number links to the log, a line to the page for trying a URL, that page to an entry for the policy', async () => {
     const page = await signIn('viewer', { javaScriptEnabled });
     await page.getByRole('link', { name: /Denied, last hour/ }).click();
     await page.waitForURL(/decisions\?verdict=deny/);
@@ -324,7 +326,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
     expect(await page.getByText('decides').count()).toBe(1);
   });
 
-  it('an operator verifies, compares and rolls back, and what is served changes', async () => {
+  it('an operator verifies, compares and rolls back, and the served data changes', async () => {
     const page = await signIn('operator', { javaScriptEnabled });
     const [to, from] = javaScriptEnabled ? [2, 3] : [3, 2];
     const done = async (): Promise<void> => {
@@ -362,7 +364,7 @@ describe.each([true, false])('scripts: %s', (javaScriptEnabled) => {
   });
 });
 
-describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
+describe.runIf(SHOTS !== undefined)('screenshots for docs/console.md', () => {
   const size = { width: 1_100, height: 760 };
   let hostile: readonly [TestConsole, string | undefined];
 
@@ -398,22 +400,22 @@ describe.runIf(SHOTS !== undefined)('pictures for docs/console.md', () => {
   });
 });
 
-describe('a link of another site', () => {
-  /** Follows a link from a page whose origin is nobody's. */
+describe('a link on another site', () => {
+  /** Follows a link from a page with an opaque origin. */
   async function follow(page: Page, url: string): Promise<void> {
     await page.goto('about:blank');
     await page.setContent(`<a href="${url.replaceAll('&', '&amp;')}">sent</a>`);
     await page.getByRole('link').click();
   }
 
-  it.each([true, false])('opens the page for who is signed in (scripts: %s)', async (javaScriptEnabled) => {
+  it.each([true, false])('opens the page for a signed-in user (scripts: %s)', async (javaScriptEnabled) => {
     const page = await signIn('viewer', { javaScriptEnabled });
     await follow(page, at('decisions?verdict=deny'));
     await page.getByRole('heading', { name: 'Decisions' }).waitFor();
     expect(page.url()).toBe(at('decisions?verdict=deny'));
   });
 
-  it('signs in by an invitation, whoever is signed in already', async () => {
+  it('signs in by an invitation, even if another user is signed in', async () => {
     const page = await signIn('viewer');
     const name = `invited-${++invited}`;
     await follow(page, world.users.add(name, 'operator').link);
@@ -436,7 +438,7 @@ describe('with scripts', () => {
     expect(await page.evaluate('window.pwned')).toBeUndefined();
   });
 
-  it('what is marked, and how far a table is scrolled, stays while decisions are followed', async () => {
+  it('the selection and the scroll position of a table stay while decisions are followed', async () => {
     const page = await signIn('viewer', { viewport: { width: 360, height: 740 } });
     await page.goto(at('decisions?live=1'));
     const renewed = () => page.waitForResponse((response) => response.request().resourceType() === 'xhr');
@@ -452,7 +454,7 @@ describe('with scripts', () => {
     expect(await page.evaluate(`document.querySelector('#decisions .wide').scrollLeft`)).toBe(200);
   });
 
-  it('a page that cannot be renewed says so, until it is', async () => {
+  it('a page that cannot be updated says so, until it can', async () => {
     const page = await signIn('viewer');
     await page.goto(at('decisions?live=1'));
     await page.route('**/decisions*', (route) => route.fulfill({ status: 429 }));
@@ -465,7 +467,7 @@ describe('with scripts', () => {
     await page.getByRole('alert').waitFor({ state: 'detached', timeout: 60_000 });
   });
 
-  it('a refresh shows how far it is and what came of it, without loading the page again', async () => {
+  it('a refresh shows its progress and its outcome without reloading the page', async () => {
     const page = await signIn('operator');
     await page.goto(at('generations'));
     await page.getByRole('link', { name: 'Refresh' }).click();
@@ -484,7 +486,7 @@ describe('with scripts', () => {
     expect(await page.getByText('There is nothing to do.').count()).toBe(1);
   });
 
-  it('times have the local time beside them', async () => {
+  it('times have the local time next to them', async () => {
     const page = await signIn('viewer', { timezoneId: 'Asia/Tokyo', locale: 'en-GB' });
     await page.goto(at('audit'));
     expect(await page.locator('time .local').count()).toBeGreaterThan(0);

@@ -1,4 +1,4 @@
-/** Drives the console in Debian's Chromium; `make test-console` installs it, `make test` never comes here. */
+/** Runs the console in Debian's Chromium. `make test-console` installs it; `make test` does not run these tests. */
 import { defineConfig } from 'vitest/config';
 
 export default defineConfig({

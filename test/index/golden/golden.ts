@@ -1,6 +1,6 @@
 /**
- * The golden file: a small index that uses what readers get wrong. Written anew by `node_modules/.bin/node test/index/golden/golden.ts`, after a
- * change of the format on purpose; FORMAT.md quotes its bytes.
+ * The golden file: a small index with the features that readers get wrong. After an intended change of the format, `node_modules/.bin/node
+ * test/index/golden/golden.ts` writes it again. FORMAT.md quotes its bytes.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { hashKeyA } from '../../../src/index/write.ts';
@@ -23,7 +23,7 @@ const isInSecondBucket = (domain: string): boolean => hashKeyA(Buffer.from(domai
 export const goldenEntries: readonly Entry[] = [
   entryOf(
     'example.com',
-    // The backslash is no symbol, and JSON escapes it.
+    // The backslash is not in the symbol table, and JSON escapes it.
     { login: 'https://example.com/login', pricing: 'https://www.example.com/p?\\' },
     { language: 'en', iabCategory: 1, filteringCategories: [0], openPageRankHundredths: 550, globalRank: 1000 },
     names,
@@ -35,13 +35,13 @@ export const goldenEntries: readonly Entry[] = [
     .map((domain) => entryOf(domain, {}, {}, names)),
 ];
 
-/** What the writer makes of them. */
+/** Returns the writer's output for these entries. */
 export function writeGolden(): Uint8Array {
   return tinyIndexBytes(goldenEntries, {
     names,
     bucketCount: 2,
     metadata: { unicodeVersion: '17.0' },
-    // Trained, a category that is used comes first, with an ordinal of one byte; here it comes last.
+    // Training would move the used category to the front, with an ordinal of one byte. Here it comes last.
     dictionary: (trained) => ({
       ...trained,
       iabOrder: [...trained.iabOrder.slice(1), ...trained.iabOrder.slice(0, 1)],
@@ -49,7 +49,7 @@ export function writeGolden(): Uint8Array {
   });
 }
 
-/** The file that is committed. */
+/** Returns the committed file. */
 export const readGolden = (): Uint8Array => Uint8Array.from(readFileSync(PATH));
 
 if (import.meta.main) writeFileSync(PATH, writeGolden());

@@ -1,4 +1,4 @@
-/** Debian's Chromium, headless, behind a proxy whose authority it trusts as a person's would: through its own store of certificates. */
+/** Debian's Chromium, headless, behind a proxy whose certificate authority it trusts as a user would: through its own certificate store. */
 import { execFileSync, spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,15 +8,15 @@ import { stop } from '../world.ts';
 export interface Browser {
   /** Opens a page and leaves it open until `close`. */
   open(url: string): void;
-  /** The document of a page as the browser shows it, in HTML. */
+  /** Returns the HTML of a page as the browser shows it. */
   dump(url: string): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface BrowserOptions {
-  /** As `--proxy-server` takes it. */
+  /** The value of `--proxy-server`. */
   readonly proxy: string;
-  /** The proxy's authority, PEM. */
+  /** The proxy's certificate authority, PEM. */
   readonly caFile?: string;
 }
 
@@ -45,7 +45,7 @@ export function createBrowser({ proxy, caFile }: BrowserOptions): Browser {
   const start = (words: readonly string[]): ReturnType<typeof spawn> => {
     profiles += 1;
     const profile = `--user-data-dir=${join(home, `profile-${profiles}`)}`;
-    // Without the second switch, what goes to loopback would not go through the proxy.
+    // Without the second switch, requests to loopback would bypass the proxy.
     const way = [`--proxy-server=${proxy}`, '--proxy-bypass-list=<-loopback>'];
     const child = spawn('/usr/bin/chromium', [...FLAGS, ...way, profile, ...words], {
       env: { ...process.env, HOME: home },

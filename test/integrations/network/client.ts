@@ -1,4 +1,4 @@
-/** Other programs on the host that use a proxy: curl, and a client that says what no ordinary one would. */
+/** Other programs on the host that use a proxy: curl, and a client that sends unusual requests. */
 import { spawn } from 'node:child_process';
 import { connect as connectHttp2, type OutgoingHttpHeaders } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
@@ -6,24 +6,24 @@ import { connect as connectTls } from 'node:tls';
 
 export interface Result {
   readonly code: number | null;
-  /** 0 where there was no answer. */
+  /** 0 if there was no response. */
   readonly status: number;
   readonly body: string;
 }
 
 export interface Way {
   readonly port: number;
-  /** The proxy's authority, PEM. */
+  /** The proxy's certificate authority, PEM. */
   readonly caFile: string;
 }
 
-/** Words for curl: no file of the user's, a limit of time, and the status in a last line of its own. */
+/** Arguments of curl: no configuration file, a timeout, and the status on a line at the end. */
 export const curlWords = ({ caFile }: Way, seconds = 20): string[] => [
   ...['-q', '-s', '--max-time', String(seconds)],
   ...['--cacert', caFile, '-w', '\n%{http_code}'],
 ];
 
-/** Runs a curl that was given {@link curlWords}. */
+/** Runs a curl with {@link curlWords}. */
 export function runCurl(command: string, words: readonly string[], env: NodeJS.ProcessEnv): Promise<Result> {
   return new Promise((resolve) => {
     const child = spawn(command, words, { env, stdio: ['ignore', 'pipe', 'ignore'] });
@@ -38,20 +38,20 @@ export function runCurl(command: string, words: readonly string[], env: NodeJS.P
   });
 }
 
-/** curl, which the environment sends to the proxy. */
+/** Runs curl with the proxy set in its environment. */
 export function curlThrough(way: Way, ...words: string[]): Promise<Result> {
   const url = `http://127.0.0.1:${way.port}`;
   const env = { PATH: process.env['PATH'], http_proxy: url, https_proxy: url, no_proxy: '' };
   return runCurl('curl', [...curlWords(way), ...words], env);
 }
 
-/** A tunnel to ask for, and the name to give for TLS inside; without a name the text is sent into the tunnel as it is. */
+/** A tunnel to open, and the TLS server name inside it. Without a name the text is sent into the tunnel unchanged. */
 export interface Tunnel {
   readonly to: string;
   readonly name?: string;
 }
 
-/** Sends bytes to a proxy, through a tunnel where one is given; returns all that came back until somebody closed. */
+/** Sends bytes to a proxy, through a tunnel if one is given. Returns everything received until the connection closes. */
 export function speak(port: number, text: string, tunnel?: Tunnel): Promise<string> {
   return new Promise((resolve) => {
     const socket = connectTcp(port, '127.0.0.1');
@@ -80,7 +80,7 @@ export function speak(port: number, text: string, tunnel?: Tunnel): Promise<stri
   });
 }
 
-/** One request by HTTP/2 inside a tunnel, its body without a length; returns its status, or that the proxy speaks no HTTP/2. */
+/** Sends an HTTP/2 request inside a tunnel, with a body of undeclared length. Returns its status, or that the proxy does not support HTTP/2. */
 export function speakHttp2(port: number, host: string, headers: OutgoingHttpHeaders, body: string): Promise<string> {
   return new Promise((resolve) => {
     const socket = connectTcp(port, '127.0.0.1');
@@ -108,7 +108,7 @@ export function speakHttp2(port: number, host: string, headers: OutgoingHttpHead
   });
 }
 
-/** A tunnel inside the TLS of a tunnel: what was sent into it, and what came back of it. */
+/** Sends a text into a tunnel inside the TLS of another tunnel. Returns what is received from it. */
 export function speakNested(port: number, outer: Required<Tunnel>, inner: string, text: string): Promise<string> {
   return new Promise((resolve) => {
     let received = '';
@@ -128,6 +128,6 @@ export function speakNested(port: number, outer: Required<Tunnel>, inner: string
   });
 }
 
-/** The text of a request that closes its connection. */
+/** Returns the text of a request that closes its connection. */
 export const get = (path: string, host: string, more = ''): string =>
   `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${more}\r\n`;

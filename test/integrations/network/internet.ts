@@ -1,4 +1,4 @@
-/** All sites of a test's world: they listen on every address of the network there is, and tell which request came in where. */
+/** All sites of a test's world. They listen on every address of the separate network and record the requests. */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -7,10 +7,10 @@ import https from 'node:https';
 import type { Server, Socket } from 'node:net';
 import { join } from 'node:path';
 
-/** The tests that need a network of their own run only in one, see run.sh. */
+/** Whether the tests run in the separate network that run.sh creates, which some of them need. */
 export const hasNetwork = process.env['PAGEGATE_TEST_NETWORK'] === 'yes';
 
-/** Addresses that run.sh gives: two public ones, and what must never be reached. */
+/** Addresses from run.sh: two public ones, and others that must never be reached. */
 export const PUBLIC = '93.184.215.14';
 export const PUBLIC_TOO = '93.184.215.15';
 export const PUBLIC_V6 = '2606:2800:21f::1';
@@ -19,20 +19,20 @@ export const INSIDE = ['127.0.0.1', '10.0.0.5', '169.254.169.254', '::1', 'fd00:
 export type Page = (request: IncomingMessage, response: ServerResponse) => void;
 
 export interface Internet {
-  /** The authority that signed all certificates, PEM. */
+  /** The certificate authority that signed all certificates, PEM. */
   readonly caFile: string;
-  /** Requests that arrived, as `METHOD https://host/path`; WebSockets that were opened as `OPEN …`. */
+  /** Received requests, as `METHOD https://host/path`; opened WebSockets as `OPEN …`. */
   readonly reached: string[];
-  /** Requests that arrived at an address that is not public. */
+  /** Requests received at an address that is not public. */
   readonly inside: string[];
-  /** Connections there were, to any site. */
+  /** Number of connections so far, to any site. */
   connections(): number;
   /** Headers of the last request for a path. */
   headersOf(path: string): http.IncomingHttpHeaders | undefined;
   close(): Promise<void>;
 }
 
-/** Opens ports 80 and 443. A path that has no page of its own is answered with its name. */
+/** Opens ports 80 and 443. A path without a page is answered with its name. */
 export async function createInternet(folder: string, pages: Readonly<Record<string, Page>> = {}): Promise<Internet> {
   const { caFile, key, cert } = createCertificates(folder);
   const reached: string[] = [];
@@ -50,7 +50,7 @@ export async function createInternet(folder: string, pages: Readonly<Record<stri
   const serve = (request: IncomingMessage, response: ServerResponse): void => {
     note(request);
     request.resume();
-    // This one must not be taken: nothing else is told of it.
+    // The browser must not use this service; nothing else announces it.
     response.setHeader('alt-svc', 'h3=":8443"; ma=86400, h2=":8443"; ma=86400');
     const page = pages[new URL(request.url!, 'http://x').pathname];
     if (page !== undefined) page(request, response);
@@ -88,7 +88,7 @@ export async function createInternet(folder: string, pages: Readonly<Record<stri
   };
 }
 
-/** One authority, and one certificate for all names that tests use. */
+/** One certificate authority, and one certificate for all names in the tests. */
 function createCertificates(folder: string): { caFile: string; key: Buffer; cert: Buffer } {
   const file = (name: string): string => join(folder, name);
   const openssl = (...words: string[]): unknown => execFileSync('openssl', words, { stdio: 'pipe' });
@@ -102,7 +102,7 @@ function createCertificates(folder: string): { caFile: string; key: Buffer; cert
   return { caFile: file('ca.pem'), key: readFileSync(file('site.key')), cert: readFileSync(file('site.pem')) };
 }
 
-/** The magic value of RFC 6455. */
+/** The GUID of RFC 6455. */
 const WEBSOCKET_ID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 
 /** Completes the handshake, sends one text frame, `hello`, and leaves the rest to the client. */

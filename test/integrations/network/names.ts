@@ -1,19 +1,19 @@
-/** A small DNS server: names lead where a test says, also to another place each time. */
+/** A small DNS server: a test sets the addresses of names, which can change with each query. */
 import { createSocket, type RemoteInfo } from 'node:dgram';
 
-/** Where a name leads, for IPv4 and IPv6; a function is asked each time. */
+/** The addresses of a name, IPv4 and IPv6. A function is called for each query. */
 export type Place = string | readonly string[] | (() => string | readonly string[]);
 
 export interface Names {
-  /** Names that were asked for, as `A name` or `AAAA name`. */
+  /** Queried names, as `A name` or `AAAA name`. */
   readonly asked: string[];
-  /** Changes where a name leads. */
+  /** Changes the addresses of a name. */
   set(name: string, place: Place): void;
   close(): Promise<void>;
 }
 
 const TYPES: Readonly<Record<number, string>> = { 1: 'A', 28: 'AAAA' };
-/** The address that network/resolv.conf names. */
+/** The address in network/resolv.conf. */
 const ADDRESS = '127.0.0.53';
 
 export async function createNames(places: Readonly<Record<string, Place>>): Promise<Names> {
@@ -24,7 +24,7 @@ export async function createNames(places: Readonly<Record<string, Place>>): Prom
     const { name, type, end } = readQuestion(query);
     asked.push(`${TYPES[type] ?? type} ${name}`);
     const place = table.get(name);
-    // Both families are asked for at once: only the one that is given an address moves a sequence on.
+    // Both families are queried at once; only the one with an address moves a sequence on.
     const addresses = place === undefined ? [] : [typeof place === 'function' ? place() : place].flat();
     const fitting = addresses.filter((address) => (address.includes(':') ? 28 : 1) === type);
     socket.send(answer(query.subarray(0, end), place !== undefined, type, fitting), from.port, from.address);
@@ -47,7 +47,7 @@ function readQuestion(query: Buffer): { name: string; type: number; end: number 
   return { name: labels.join('.').toLowerCase(), type: query.readUInt16BE(at + 1), end: at + 5 };
 }
 
-/** An answer that nobody may keep: its records live for 0 seconds. */
+/** A response that must not be cached: its records have a TTL of 0. */
 function answer(question: Buffer, isKnown: boolean, type: number, addresses: readonly string[]): Buffer {
   const header = Buffer.from(question.subarray(0, 12));
   header.writeUInt16BE(isKnown ? 0x8580 : 0x8583, 2);

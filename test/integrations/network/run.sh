@@ -1,7 +1,7 @@
 #!/bin/sh
-# Runs a command in a network of its own, where loopback is all there is: it holds a few public addresses, for sites of a test, and a few
-# inside ones that nothing must reach, and names are asked for at 127.0.0.53. So real programs run as shipped, on real ports, and nothing
-# leaves the machine. Where that cannot be had the command runs all the same, and says which of its tests it skips.
+# Runs a command in a separate network that has only loopback, with a few public addresses for the sites of a test and a few internal ones
+# that must never be reached. Names are resolved at 127.0.0.53. Real programs run there as shipped, on real ports, and nothing leaves the
+# machine. If such a network is not possible, the command runs without it and reports the tests that it skips.
 set -eu
 folder=$(cd "$(dirname "$0")" && pwd)
 if [ "${1:-}" = --inside ]; then
@@ -16,5 +16,5 @@ fi
 if [ "$(id -u)" -eq 0 ] && unshare --net --mount true 2>/dev/null; then
   exec unshare --net --mount --propagation private "$0" --inside "$@"
 fi
-echo "no network of its own for these tests (that takes root): those that need one are skipped" >&2
+echo "no separate network for these tests (it needs root): those that need one are skipped" >&2
 exec "$@"

@@ -58,7 +58,7 @@
   seen['socket read'] = await open('/ok-socket');
   seen['socket allowed'] = await open('/write-socket');
 
-  // Only where a page came by HTTPS.
+  // Only if the page was loaded over HTTPS.
   if (isSecureContext) {
     const worker = await navigator.serviceWorker.register('/sw.js').then(() => navigator.serviceWorker.ready);
     const answered = new Promise((resolve) => {

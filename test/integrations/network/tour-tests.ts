@@ -1,4 +1,4 @@
-/** The tests of a browser on its tour through a proxy, for each proxy the same; and the world that they need. */
+/** The tests of a browser's tour through a proxy, the same for each proxy, and their environment. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createWorld, type Judge, put, type World } from '../world.ts';
 import { createBrowser } from './browser.ts';
@@ -12,11 +12,11 @@ export interface TourWorld {
   judge: Judge;
   readonly names: Names;
   readonly internet: Internet;
-  /** What the page reported, once it did. */
+  /** The page's report; undefined before it arrives. */
   readonly report: () => Report;
 }
 
-/** Opens a world before all tests of a block, closes it after them, and forgets what was asked and reached before each. */
+/** Opens a world before all tests of a block, closes it after them, and clears lookups and requests before each. */
 export function useTourWorld(): TourWorld {
   const opened = {} as { -readonly [Name in keyof TourWorld]: TourWorld[Name] };
   let report: Report = {};
@@ -47,23 +47,23 @@ export function useTourWorld(): TourWorld {
 }
 
 export interface Tour {
-  /** Where the tour begins. */
+  /** The first page of the tour. */
   readonly url: string;
-  /** The proxy, as Chromium takes it, and its authority. */
+  /** The port of the proxy for Chromium, and its certificate authority. */
   readonly proxy: () => { readonly port: number; readonly caFile?: string };
-  /** How URLs of the tour are judged, where they are not judged as the page has them. */
+  /** Maps a URL of the tour to the one that is judged, if they differ. */
   readonly judgedAs?: (line: string) => string;
-  /** Ways that a browser does not have there. */
+  /** Ways out that a browser does not have there. */
   readonly without?: readonly string[];
 }
 
-/** What the tour left behind. */
+/** The outcome of the tour. */
 export interface Seen {
   asked: string[];
   reached: string[];
 }
 
-/** Sends a browser on its tour and looks at each way out; more tests of what it left behind go to the end. */
+/** Runs the tour and tests each way out. `more` adds tests of its outcome. */
 export function testTour(context: TourWorld, tour: Tour, more: (seen: Seen, report: () => Report) => void): void {
   describe('a browser on its tour', () => {
     const judged = tour.judgedAs ?? atHome;
@@ -93,20 +93,20 @@ export function testTour(context: TourWorld, tour: Tour, more: (seen: Seen, repo
       expect(seen.reached).toEqual(expect.arrayContaining(allowed));
     });
 
-    test('nothing that was refused reached a site', () => {
+    test('no refused request reached a site', () => {
       expect(seen.reached.length).toBeGreaterThan(20);
       expect(wronglyReached(seen.reached)).toEqual([]);
       expect(inside).toEqual([]);
     });
 
-    test('a header that would make another URL of a read is taken out', () => {
+    test('a header that would change the URL of a read is removed', () => {
       expect(context.report()['rewrite']).toMatch(/^200 /);
       const sent = Object.keys(context.internet.headersOf('/ok-rewrite') ?? {});
       expect(sent).toContain('host');
       expect(sent.filter((name) => /original|rewrite/.test(name))).toEqual([]);
     });
 
-    test('no other service for a host is told of', () => {
+    test('no alternative service for a host is announced', () => {
       expect(context.report()['alt-svc']).toBeNull();
     });
 
@@ -117,7 +117,7 @@ export function testTour(context: TourWorld, tour: Tour, more: (seen: Seen, repo
 /** A tunnel to a site that may be opened. */
 export const GOOD = { to: 'good.example.com:443', name: 'good.example.com' } as const;
 
-/** The tests of other programs than a browser, the same for each proxy that opens TLS. */
+/** The tests of programs other than a browser, the same for each proxy that opens TLS. */
 export function testOpenedTls(context: TourWorld, proxy: () => Way): void {
   const curl = (...words: string[]): Promise<Result> => curlThrough(proxy(), ...words);
 
@@ -144,7 +144,7 @@ export function testOpenedTls(context: TourWorld, proxy: () => Way): void {
     },
   );
 
-  test('an address of the other family is looked at, too', async () => {
+  test('an address of the other family is also checked', async () => {
     context.names.set('six.example.com', PUBLIC_V6);
     expect((await curl('https://six.example.com/ok')).status).toBe(200);
   });
@@ -167,7 +167,7 @@ export function testOpenedTls(context: TourWorld, proxy: () => Way): void {
     '\x00\x01\x02\x03\x04\r\n\r\n',
     get('*', 'good.example.com'),
     get('/ok', ''),
-  ])('what is not a request, in an opened tunnel, reaches nobody: %j', async (text) => {
+  ])('invalid requests in an opened tunnel reach no site: %j', async (text) => {
     const before = context.internet.connections();
     await speak(proxy().port, text, GOOD);
     expect(context.internet.connections()).toBe(before);

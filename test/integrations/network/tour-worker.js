@@ -1,4 +1,4 @@
-// Runs in the service worker of the tour: asks for two pages when it is told to, and says what it got.
+// Runs in the service worker of the tour: requests two pages on a message, and reports the results.
 const ask = async () => {
   const seen = {};
   for (const path of ['/denied-worker', '/ok-worker']) {

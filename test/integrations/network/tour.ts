@@ -1,6 +1,6 @@
 /**
- * A page that tries every way out that a browser has, and the judge for it: what has the word `denied` in it is denied, so is every
- * write whose path does not say `write`. What the page saw of each way it reports at the end.
+ * A page that tries every way out of a browser, and the stand-in that judges it: URLs with the word `denied` are denied, and so are writes whose path
+ * does not contain `write`. At the end the page reports its result for each way.
  */
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Page } from './internet.ts';
 
 export const HOME = 'https://good.example.com';
 export const OTHER = 'denied.example.com';
-/** What the page saw of each way it tried. */
+/** The page's result for each way out. */
 export type Report = Readonly<Record<string, string | number | boolean | null>>;
 export const STATUSES = [301, 302, 303, 307, 308] as const;
 
@@ -26,7 +26,7 @@ const script =
 
 const fileText = (name: string): string => readFileSync(new URL(name, import.meta.url), 'utf8');
 
-/** The pages of the tour, for all hosts; what the page saw goes to `report`. */
+/** The pages of the tour, for all hosts. `report` gets the results of the page. */
 export const tourPages = (report: (seen: Report) => void): Readonly<Record<string, Page>> => ({
   '/tour': html('<body><script src="/tour.js"></script></body>'),
   '/tour.js': script(
@@ -48,7 +48,7 @@ export const tourPages = (report: (seen: Report) => void): Readonly<Record<strin
   '/ok-popup': html(
     [
       "<a href='/denied-download' download></a>",
-      // A click on a link may end what is still being fetched.
+      // A click on a link may cancel pending fetches.
       "<script>Promise.allSettled([fetch('/ok-popup-loaded'), fetch('/denied-popup-fetch')])",
       ".then(() => document.querySelector('a').click())</script>",
     ].join(''),
@@ -68,7 +68,7 @@ export const tourPages = (report: (seen: Report) => void): Readonly<Record<strin
   },
 });
 
-/** What must have been judged, whether allowed or not. */
+/** Requests that must have been judged, allowed or not. */
 export const JUDGED: Readonly<Record<string, readonly string[]>> = {
   page: ['GET /tour'],
   'redirect hop': STATUSES.flatMap((status) => [`GET /denied-hop-${status}`, `GET /ok-hop-${status}`]),
@@ -86,24 +86,24 @@ export const atHome = (line: string): string => line.replace(' /', ` ${HOME}/`);
 
 function isDenied(url: string, method: string): boolean {
   const parsed = URL.parse(url);
-  // An invalid host: Squid writes the brackets of an address as escapes.
+  // An invalid host: Squid escapes the brackets of an address.
   if (parsed === null) return true;
   const { hostname, pathname } = parsed;
   return `${hostname}${pathname}`.includes('denied') || (method !== 'GET' && !pathname.startsWith('/write'));
 }
 
-/** A judge for the tour; what it must not be asked about twice, it does not mind. */
+/** The judge of the tour. It accepts repeated lookups. */
 export const createTourJudge = (): Promise<Judge> =>
   createJudge((url, method) => (isDenied(url, method) ? verdict('deny', 'by_tour') : verdict('allow')));
 
-/** Lines of what reached a site and should not have. */
+/** Returns the received requests that should not have reached a site. */
 export const wronglyReached = (reached: readonly string[]): string[] =>
   reached.filter((line) => {
     const [method = '', url = ''] = line.split(' ');
     return isDenied(url, method === 'OPEN' ? 'POST' : method);
   });
 
-/** Waits for what a browser does in its own time; what does not come is found missing by the tests that follow. */
+/** Waits for an asynchronous action of a browser. If it does not happen, the following tests fail. */
 export async function until(condition: () => boolean, seconds = 90): Promise<void> {
   for (let attempt = 0; attempt < seconds * 10 && !condition(); attempt += 1) await sleep(100);
 }

@@ -1,4 +1,4 @@
-"""The addon of the mitmproxy proxy with requests of mitmproxy's own making: what no client can be made to send."""
+"""The addon of the mitmproxy proxy, with requests built by mitmproxy that no client would send."""
 import asyncio
 import pathlib
 import sys
@@ -38,7 +38,7 @@ class Addon(unittest.TestCase):
         asyncio.run(self.addon.requestheaders(flow))
         return flow.response and flow.response.status_code
 
-    def test_a_request_that_is_allowed_goes_on(self):
+    def test_an_allowed_request_passes(self):
         self.assertIsNone(self.headers(self.flow()))
         self.assertEqual(self.judge.asked, ["GET http://good.example.com/ok"])
 
@@ -52,7 +52,7 @@ class Addon(unittest.TestCase):
                 self.assertIn(b"guard/internal", flow.response.content)
                 self.assertFalse(flow.request.stream)
 
-    def test_a_path_that_would_change_the_place(self):
+    def test_a_path_that_would_change_the_target(self):
         for path in (":8080/ok", "@denied.example.com/", ".denied.example.com/", "ok", "*", "", "//", "\\x"):
             flow = self.flow(path=path)
             if path == "//":
@@ -61,12 +61,12 @@ class Addon(unittest.TestCase):
                 self.assertEqual(self.headers(flow), 403, path)
         self.assertEqual(self.judge.asked, ["GET http://good.example.com//"])
 
-    def test_a_response_that_was_there_before_is_none(self):
+    def test_an_earlier_response_is_removed(self):
         flow = self.flow()
         flow.response = tflow.tresp()
         self.assertIsNone(self.headers(flow))
 
-    def test_an_upgrade_is_a_websocket_by_get_alone(self):
+    def test_an_upgrade_is_a_websocket_only_with_get(self):
         opening = {"connection": "keep-alive, Upgrade", "upgrade": "websocket", "sec-websocket-key": "x", "sec-websocket-version": "13"}
         for path, method, left_out, asked in (
             ("/ok-1", "GET", None, ["POST"]),
@@ -100,7 +100,7 @@ class Addon(unittest.TestCase):
         self.assertNotIn("x_original-url", flow.request.headers)
         self.assertEqual([line.split(" ")[0] for line in self.judge.asked], ["GET", "DELETE"])
 
-    def test_headers_are_handed_on_in_a_form_that_sites_read_alike(self):
+    def test_headers_are_forwarded_in_an_unambiguous_form(self):
         for length, sent in (("+5", "5"), ("0_5", "5"), ("005", "5")):
             flow = self.flow()
             flow.request.headers["content-length"] = length
@@ -109,7 +109,7 @@ class Addon(unittest.TestCase):
             self.assertEqual(flow.request.headers.get_all("content-length"), [sent])
             self.assertEqual(flow.request.headers["x-a"], "b X-Original-URL: /denied")
 
-    def test_a_connection_without_the_check_of_addresses_is_not_made(self):
+    def test_no_connection_without_a_check_of_addresses(self):
         async def connect():
             data = unittest.mock.Mock()
             data.server.address, data.server.transport_protocol, data.server.via = ("good.example.com", 80), "tcp", None

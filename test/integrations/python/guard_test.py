@@ -1,4 +1,4 @@
-"""The guard for Python: what it asks, how it fails closed, and that its opener reaches nothing that it refuses."""
+"""The guard for Python: its lookups, that it fails closed, and that its opener reaches no refused target."""
 import array
 import ast
 import io
@@ -28,13 +28,13 @@ import pagegate_guard  # noqa: E402
 from pagegate_guard import Decision, Guard, RefusedError, is_public_address, refusal_text  # noqa: E402
 
 URL = "https://example.com/a"
-# Long enough for a busy machine; a test that waits for its end makes its own guard.
+# Long enough for a busy machine. A test of the timeout creates its own guard.
 PATIENT = 60.0
 
 
 class Case(unittest.TestCase):
     def setUp(self):
-        # What a test provokes is not to be read as a failure.
+        # The log of expected failures would look like a failure of the test.
         logging.getLogger("pagegate_guard").setLevel(logging.CRITICAL)
 
     def judge(self, *args, **options):
@@ -57,7 +57,7 @@ class Case(unittest.TestCase):
 
 
 class Source(unittest.TestCase):
-    def test_is_written_for_python_3_9_with_the_standard_library_alone(self):
+    def test_needs_only_python_3_9_and_its_standard_library(self):
         tree = ast.parse(SOURCE.read_text(encoding="utf-8"), feature_version=(3, 9))
         imported = set()
         for node in ast.walk(tree):
@@ -72,7 +72,7 @@ class Source(unittest.TestCase):
 
 
 class Verdicts(Case):
-    def test_only_allow_allows(self):
+    def test_only_the_verdict_allow_allows(self):
         for value in ("allow", "deny", "flag"):
             judge = self.judge(lambda url, method: verdict(value, id_="some"))
             decision = self.guard(judge).check(URL)
@@ -82,7 +82,7 @@ class Verdicts(Case):
             self.assertEqual((decision.domain, decision.found, decision.data), ("example.com", True, "1.aaaa"))
             self.assertEqual(decision.source, "lookup")
 
-    def test_enforce_raises_one_error_that_says_why(self):
+    def test_enforce_raises_one_error_with_the_reason(self):
         judge = self.judge(lambda url, method: verdict("deny", id_="login"))
         with self.assertRaises(RefusedError) as caught:
             self.guard(judge).enforce("https://example.com/login?token=secret", "post")
@@ -92,7 +92,7 @@ class Verdicts(Case):
         self.assertEqual(pickle.loads(pickle.dumps(error)).decision, error.decision)
         self.assertNotIsInstance(error, OSError)
 
-    def test_the_url_and_the_method_are_asked_as_they_are_with_the_key_in_the_header(self):
+    def test_a_lookup_has_the_unchanged_url_and_method_and_the_key_in_the_header(self):
         judge = self.judge()
         self.guard(judge).enforce("https://example.com/a b?x=1&y=%2F+#ü", "delete")
         self.assertEqual(judge.asked, ["DELETE https://example.com/a b?x=1&y=%2F+#ü"])
@@ -100,7 +100,7 @@ class Verdicts(Case):
         self.assertIn("url=https%3A%2F%2Fexample.com%2Fa%20b%3Fx%3D1%26y%3D%252F%2B%23%C3%BC&", judge.path)
         self.assertEqual(judge.seen["X-API-Key"], KEY)
 
-    def test_a_flag_goes_to_a_person_and_only_true_is_yes(self):
+    def test_a_person_decides_about_a_flag_and_only_true_approves(self):
         judge = self.judge(lambda url, method: verdict("flag"))
         for given, passes in ((True, True), (False, False), (None, False), (1, False), ("yes", False)):
             asked = []
@@ -117,7 +117,7 @@ class Verdicts(Case):
 
         self.assertRaises(RefusedError, self.guard(judge, approve=fail).enforce, URL)
 
-    def test_a_person_is_asked_about_nothing_but_flags_and_each_time(self):
+    def test_a_person_is_asked_only_about_flags_and_each_time(self):
         answers = iter([verdict("deny"), (503, {}, "{}"), verdict("flag")])
         judge = self.judge(lambda url, method: next(answers))
         asked = []
@@ -129,7 +129,7 @@ class Verdicts(Case):
 
 
 class FailsClosed(Case):
-    def test_statuses_are_refusals_whatever_the_body_says(self):
+    def test_error_statuses_are_refusals_whatever_the_body(self):
         allow = json.dumps({"domain": "example.com", "verdict": "allow", "matched": {"layer": "a", "id": "b", "note": "c"}})
         for status in (201, 204, 206, 301, 302, 307, 308, 400, 401, 403, 404, 405, 429, 500, 502, 503):
             headers = {"retry-after": "120", "location": f"http://127.0.0.1:{free_port()}/"}
@@ -138,13 +138,13 @@ class FailsClosed(Case):
             self.assertRefused(decision, f"status_{status}")
             self.assertEqual(decision.source, "guard")
 
-    def test_a_refusal_by_status_says_what_pagegate_said(self):
+    def test_a_refusal_by_status_contains_the_message_of_pagegate(self):
         body = json.dumps({"error": "quota_exhausted", "message": "The quota is used up."})
         judge = self.judge(lambda url, method: (403, {}, body))
         text = refusal_text(self.guard(judge).check(URL))
         self.assertIn("status 403, quota_exhausted: The quota is used up.", text)
 
-    def test_answers_that_are_none(self):
+    def test_invalid_answers(self):
         matched = {"layer": "a", "id": "b", "note": "c"}
         whole = {"domain": "example.com", "verdict": "allow", "matched": matched}
         for value in (
@@ -171,13 +171,13 @@ class FailsClosed(Case):
             judge = self.judge(lambda url, method: (200, {}, text))
             self.assertRefused(self.guard(judge).check(URL), "bad_answer")
 
-    def test_an_answer_may_be_about_the_host_or_what_lies_above_it(self):
+    def test_an_answer_may_be_about_the_host_or_a_parent_domain(self):
         judge = self.judge(lambda url, method: verdict(domain="example.com"))
         for url in ("https://www.example.com/", "http://a.example.com:8080/x", "EXAMPLE.com", "example.com./login"):
             self.assertTrue(self.guard(judge).check(url), url)
         self.assertRefused(self.guard(judge).check("https://example.org/"), "wrong_domain")
 
-    def test_answers_that_are_cut_or_too_large_or_without_an_end(self):
+    def test_answers_that_are_truncated_too_large_or_endless(self):
         body = json.dumps({"domain": "example.com", "verdict": "allow", "matched": {}}).encode()
 
         def answering(head, data):
@@ -215,7 +215,7 @@ class FailsClosed(Case):
             over.wait(PATIENT)
 
         def dripping(connection):
-            # Each byte comes in time; the answer never does.
+            # Each byte arrives in time, but the answer never ends.
             connection.recv(65536)
             connection.sendall(b"HTTP/1.1 200 OK\r\n")
             try:
@@ -239,10 +239,10 @@ class FailsClosed(Case):
             self.assertRefused(self.guard(raw, timeout_seconds=0.5).check(URL), "timeout")
             self.assertEqual(raw.connections, 1, "what may have been charged is not asked again")
 
-    def test_nobody_there(self):
+    def test_no_server(self):
         self.assertRefused(self.guard(f"http://127.0.0.1:{free_port()}", timeout_seconds=2).check(URL), "unreachable")
 
-    def test_a_name_that_is_never_resolved(self):
+    def test_a_name_whose_resolution_never_ends(self):
         over = threading.Event()
         self.addCleanup(over.set)
         lookups = []
@@ -258,7 +258,7 @@ class FailsClosed(Case):
                 self.assertRefused(guard.check(URL), "timeout")
         self.assertEqual(len(lookups), 1, "one thread waits for the resolver")
 
-    def test_requests_that_cannot_be_asked_about(self):
+    def test_requests_that_cannot_be_looked_up(self):
         judge = self.judge()
         guard = self.guard(judge)
         for url, method in (
@@ -275,7 +275,7 @@ class FailsClosed(Case):
             self.assertRefused(guard.check(url, method), "bad_request")
         self.assertEqual(judge.asked, [])
 
-    def test_what_is_neither_http_nor_https(self):
+    def test_a_scheme_other_than_http_and_https(self):
         judge = self.judge(lambda url, method: verdict())
         guard = self.guard(judge)
         for url in ("data:,user@secret", " DATA:80/x", "da\nta:,x", "file:///etc/passwd", "ftp://a.example/", "javascript:1/x", "mailto:a@b.example"):
@@ -285,7 +285,7 @@ class FailsClosed(Case):
             guard.check(place)
         self.assertEqual(len(judge.asked), 3)
 
-    def test_what_a_scheme_holds_is_not_told(self):
+    def test_the_content_of_a_data_url_is_not_shown(self):
         decision = self.guard(self.judge()).check("data:,user@secret")
         for text in (str(RefusedError(decision)), decision.line()):
             self.assertNotIn("secret", text)
@@ -302,7 +302,7 @@ class FailsClosed(Case):
         guard.close()
         self.assertRefused(guard.check(URL), "closed")
 
-    def test_what_only_watches_changes_nothing(self):
+    def test_a_failing_observer_changes_nothing(self):
         def fail(_):
             raise RuntimeError("full disk")
 
@@ -311,7 +311,7 @@ class FailsClosed(Case):
         self.assertTrue(guard.enforce(URL + "good"))
         self.assertRaises(RefusedError, guard.enforce, URL + "bad")
 
-    def test_options_that_cannot_be_used(self):
+    def test_invalid_options(self):
         folder = temporary_folder(self)
         open_key = os.path.join(folder, "key")
         pathlib.Path(open_key).write_text(KEY)
@@ -361,7 +361,7 @@ class FailsClosed(Case):
 
 
 class Questions(Case):
-    def test_no_proxy_of_the_environment_is_asked(self):
+    def test_lookups_use_no_proxy_of_the_environment(self):
         proxy = Origin()
         self.addCleanup(proxy.close)
         judge = self.judge()
@@ -370,14 +370,14 @@ class Questions(Case):
             self.assertTrue(self.guard(judge).check(URL))
         self.assertEqual((proxy.connections, len(judge.asked)), (0, 1))
 
-    def test_a_redirect_is_not_followed_and_the_key_goes_nowhere_else(self):
+    def test_a_redirect_is_not_followed_and_the_key_is_sent_nowhere_else(self):
         other = self.judge()
         for status in (301, 302, 303, 307, 308):
             judge = self.judge(lambda url, method: (status, {"location": f"{other.url}/api/check?url=x&method=GET"}, ""))
             self.assertRefused(self.guard(judge).check(URL), f"status_{status}")
         self.assertEqual(other.connections, 0)
 
-    def test_another_try_only_where_nothing_was_charged(self):
+    def test_a_retry_only_if_nothing_was_charged(self):
         unavailable = (503, {}, '{"error":"no_index"}')
         limited = (429, {"retry-after": "0"}, "{}")
         answers = iter([unavailable, limited, unavailable, verdict()])
@@ -398,7 +398,7 @@ class Questions(Case):
         self.assertRefused(self.guard(raw).check(URL), "bad_answer")
         self.assertEqual(raw.connections, 1)
 
-    def test_a_server_that_starts_meanwhile_is_found(self):
+    def test_a_server_that_starts_meanwhile_is_used(self):
         judge = self.judge()
         connect, failures = socket.socket.connect, iter([ConnectionRefusedError(), ConnectionRefusedError()])
 
@@ -411,7 +411,7 @@ class Questions(Case):
             self.assertTrue(self.guard(judge).check(URL))
         self.assertEqual((next(failures, "none left"), len(judge.asked)), ("none left", 1))
 
-    def test_a_connection_is_kept_and_a_closed_one_replaced(self):
+    def test_a_connection_is_reused_and_a_closed_one_is_replaced(self):
         judge = self.judge()
         guard = self.guard(judge)
         for path in "abc":
@@ -432,7 +432,7 @@ class Questions(Case):
         self.assertEqual(raw.connections, 2)
 
     def assertNoise(self, guard):
-        """Waits until something came on the connection that is kept: its end, or what nobody asked for."""
+        """Waits until the idle connection received something: its end, or unexpected data."""
         deadline = time.monotonic() + PATIENT
         while guard._idle[0].is_quiet():
             self.assertLess(time.monotonic(), deadline)
@@ -454,7 +454,7 @@ class Questions(Case):
             self.assertTrue(guard.check(URL))
         self.assertEqual(raw.connections, 2)
 
-    def test_what_nobody_asked_for_is_no_answer(self):
+    def test_unexpected_data_is_not_an_answer(self):
         def body(value):
             text = json.dumps({"domain": "example.com", "verdict": value, "matched": {}}).encode()
             return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text)
@@ -475,7 +475,7 @@ class Questions(Case):
         self.assertRefused(guard.check(URL + "2"), verdict_="deny")
         self.assertEqual(raw.connections, 2)
 
-    def test_an_answer_that_comes_after_an_interim_one_is_not_that_of_the_next_question(self):
+    def test_an_answer_after_an_interim_one_is_not_used_for_the_next_lookup(self):
         def answer(value):
             text = json.dumps({"domain": "example.com", "verdict": value, "matched": {}}).encode()
             return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%s" % (len(text), text)
@@ -495,7 +495,7 @@ class Questions(Case):
         self.assertRefused(guard.check("https://example.com/login"), verdict_="deny")
 
     @unittest.skipUnless(hasattr(os, "fork"), "no fork here")
-    def test_a_forked_child_has_connections_of_its_own(self):
+    def test_a_forked_child_has_its_own_connections(self):
         judge = self.judge()
         guard = self.guard(judge)
         self.assertTrue(guard.check(URL))
@@ -545,7 +545,7 @@ class Questions(Case):
         self.assertRefused(self.guard(f"https://127.0.0.1:{plain.port}", timeout_seconds=5).check(URL))
         self.assertEqual(plain.asked, [])
 
-    def test_no_secrets_of_tls_are_written_where_the_environment_says(self):
+    def test_no_tls_secrets_are_written_to_a_file_of_the_environment(self):
         folder = temporary_folder(self)
         file = certificate(folder, "IP:127.0.0.1")
         log = os.path.join(folder, "keys.log")
@@ -558,14 +558,14 @@ class Questions(Case):
 
 
 class Cache(Case):
-    def test_one_question_for_a_url_and_method(self):
+    def test_one_lookup_per_url_and_method(self):
         judge = self.judge()
         guard = self.guard(judge)
         sources = [guard.check(URL, method).source for method in ("GET", "get", "POST", "GET")]
         self.assertEqual(sources, ["lookup", "cache", "lookup", "cache"])
         self.assertEqual(judge.asked, [f"GET {URL}", f"POST {URL}"])
 
-    def test_on_429_and_503_what_is_kept_is_served_and_the_rest_refused(self):
+    def test_on_429_and_503_cached_verdicts_are_used_and_the_rest_is_refused(self):
         for status in (429, 503):
             down = []
             judge = self.judge(lambda url, method: (status, {"retry-after": "120"}, "{}") if down else verdict())
@@ -576,7 +576,7 @@ class Cache(Case):
             self.assertRefused(guard.check(URL + "2"), f"status_{status}")
             self.assertRefused(guard.check(URL, "POST"), f"status_{status}")
 
-    def test_data_that_changed_makes_all_of_it_void(self):
+    def test_changed_data_clears_the_cache(self):
         state = {"data": "1.aaaa", "verdict": "allow"}
 
         def answer(url, method):
@@ -591,7 +591,7 @@ class Cache(Case):
         self.assertFalse(guard.check(URL + "2"))
         self.assertFalse(guard.check(URL))
 
-    def test_an_old_answer_that_comes_late_is_not_kept(self):
+    def test_a_late_answer_from_old_data_is_not_cached(self):
         gate, waiting = threading.Event(), threading.Event()
         self.addCleanup(gate.set)
 
@@ -631,12 +631,12 @@ class Cache(Case):
         with unittest.mock.patch.object(pagegate_guard.time, "monotonic", lambda at=time.monotonic() + 1001: at):
             self.assertIsNone(brief._find(("GET", URL)))
 
-    def test_what_does_not_name_its_data_is_not_kept(self):
+    def test_an_answer_that_does_not_name_its_data_is_not_cached(self):
         judge = self.judge(lambda url, method: (200, {}, verdict()(url)[2]))
         guard = self.guard(judge)
         self.assertEqual([guard.check(URL).source for _ in range(2)], ["lookup", "lookup"])
 
-    def test_a_failure_is_not_kept(self):
+    def test_a_failure_is_not_cached(self):
         answers = iter([(500, {}, "{}"), verdict()])
         guard = self.guard(self.judge(lambda url, method: next(answers)))
         self.assertRefused(guard.check(URL), "status_500")
@@ -644,7 +644,7 @@ class Cache(Case):
 
 
 class Reports(Case):
-    def test_every_decision_is_told_once(self):
+    def test_every_decision_is_reported_once(self):
         judge = self.judge(lambda url, method: verdict("flag" if "flag" in url else "allow"))
         told, lines = [], []
         guard = self.guard(judge, on_decision=told.append, log=lines.append, approve=lambda _: True)
@@ -657,7 +657,7 @@ class Reports(Case):
         self.assertEqual([json.loads(line)["source"] for line in lines], [one.source for one in told])
         self.assertEqual([json.loads(line).get("approved") for line in lines], [None, None, True, None, None])
 
-    def test_a_line_has_the_form_of_the_servers_log_and_no_secret(self):
+    def test_a_line_has_the_format_of_the_servers_log_and_no_secret(self):
         judge = self.judge(lambda url, method: verdict("deny", id_="some"))
         lines = []
         guard = self.guard(judge, log=lines.append)
@@ -678,12 +678,12 @@ class Reports(Case):
             decision = Decision("GET", "https://hidden.example.com/x", "deny", "rules", id_, "", "hidden.example.com")
             self.assertNotIn("hidden", decision.line())
 
-    def test_what_is_no_method_is_not_shown(self):
+    def test_an_invalid_method_is_not_shown(self):
         for method in ("GET https://b.example: allow. Go on", "M" * 33, ""):
             text = refusal_text(Decision(method, URL, "deny", "rules", "x", "A note."))
             self.assertEqual(text, "pagegate refused a request to https://example.com: deny (rules/x). A note.")
 
-    def test_text_of_others_stays_on_one_line(self):
+    def test_untrusted_text_stays_on_one_line(self):
         judge = self.judge(lambda url, method: verdict("deny", id_="a\nb\u2028c\x1b[31m"))
         lines = []
         decision = self.guard(judge, log=lines.append).check(URL)
@@ -693,11 +693,11 @@ class Reports(Case):
 
 
 class Addresses(Case):
-    def test_what_is_public(self):
+    def test_public_addresses(self):
         for text in ("8.8.8.8", "1.1.1.1", "172.32.0.1", "192.167.255.255", "2606:4700::1111", "2a00:1450:4001::1"):
             self.assertTrue(is_public_address(text), text)
 
-    def test_what_is_not(self):
+    def test_addresses_that_are_not_public(self):
         for text in (
             "0.0.0.0 0.1.2.3 10.1.2.3 100.64.0.1 100.127.255.255 127.0.0.1 127.255.255.254 168.63.129.16 169.254.169.254 172.16.0.1 "
             "172.31.255.255 192.0.0.8 192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.51.100.1 203.0.113.1 224.0.0.1 240.0.0.1 "
@@ -708,7 +708,7 @@ class Addresses(Case):
             self.assertFalse(is_public_address(text), text)
         self.assertFalse(is_public_address(""))
 
-    def test_an_exception_is_for_one_host_and_one_address(self):
+    def test_an_exception_applies_to_one_host_and_one_address(self):
         guard = self.guard(self.judge(), exceptions={"intra.example": ["10.0.0.1", "FD00::1"], "::1": "::1"})
         for host, address, permitted in (
             ("intra.example", "10.0.0.1", True),
@@ -724,7 +724,7 @@ class Addresses(Case):
 
 
 class Opener(Case):
-    """Sites of the world are at 127.0.0.1; names under .example are excepted, so that they may be reached there."""
+    """The sites are at 127.0.0.1. Names under .example are exceptions, so that they can be reached there."""
 
     def setUp(self):
         super().setUp()
@@ -778,14 +778,14 @@ class Opener(Case):
                 try:
                     self.assertOpenRefused(self.at("good.example", path))
                 except urllib.error.HTTPError as error:
-                    # Before Python 3.11 urllib does not follow this one.
+                    # Before Python 3.11 urllib does not follow this status.
                     self.assertEqual((status, error.code, sys.version_info < (3, 11)), (308, 308, True))
             reached = {line for line in self.origin.asked if "bad.example" in line or "login" in line or "127.0.0.1" in line}
             self.assertEqual(reached, set(), status)
             if status != 308 or sys.version_info >= (3, 11):
                 self.assertEqual(self.opener().open(self.at("good.example", "/fine")).read(), b"page")
 
-    def test_a_body_ends_where_its_length_says(self):
+    def test_a_body_ends_at_its_declared_length(self):
         body = b"GET /login HTTP/1.1\r\nHost: good.example\r\n\r\n"
         for name, value in (("Content-Length", "0"), ("content-length", "3"), (b"Content-Length", "0"), ("Transfer-Encoding", "identity")):
             request = urllib.request.Request(self.at("good.example", "/fine"), data=body, method="GET")
@@ -794,7 +794,7 @@ class Opener(Case):
             sent = {header.lower(): value for header, value in self.origin.headers[-1].items()}
             self.assertEqual((sent["content-length"], sent.get("transfer-encoding")), (str(len(body)), None))
 
-    def test_a_body_of_unknown_length_is_not_longer_or_shorter_than_its_length_says(self):
+    def test_a_body_must_have_its_declared_length(self):
         body = b"0123456789GET /login HTTP/1.1\r\nHost: good.example\r\n\r\n"
         bodies = (lambda: io.BytesIO(body), lambda: [body[:10], body[10:]], lambda: iter([body]), lambda: io.StringIO(body.decode()))
 
@@ -817,13 +817,13 @@ class Opener(Case):
         opened(array.array("B", body), {"Content-Length": "10"})
         self.assertEqual(self.origin.headers[-1]["Content-Length"], str(len(body)))
 
-    def test_what_is_not_the_name_of_a_header_is_not_sent(self):
+    def test_an_invalid_header_name_is_not_sent(self):
         for name in ("X-HTTP-Method-Override ", "X A", "X\tA", "X\xffA", ""):
             with self.assertRaises(ValueError):
                 self.opener().open(urllib.request.Request(self.at("good.example"), headers={name: "DELETE"}))
         self.assertEqual(self.origin.connections, 0)
 
-    def test_a_page_that_leads_on_by_refresh_or_script_is_text_and_opens_nothing(self):
+    def test_a_page_with_a_refresh_or_script_redirect_is_text_and_opens_nothing(self):
         leads = f'<meta http-equiv="refresh" content="0;url={self.at("bad.example")}"><script>location="/login"</script>'
         refresh = {"refresh": f"0;url={self.at('bad.example')}", "link": f"<{self.at('bad.example')}>; rel=preload"}
         self.origin.pages = {"/": (200, refresh, leads)}
@@ -859,7 +859,7 @@ class Opener(Case):
         self.assertRaises(RefusedError, urllib.request.urlopen, self.at("bad.example"))
 
     def test_cell_rebinding_name(self):
-        # First where it may, then inside: each connection is made to what was checked for it.
+        # First an allowed address, then an internal one: each connection uses the address that was checked for it.
         answers = iter(["127.0.0.1", "127.0.0.2", "127.0.0.1"])
         self.names["good.example"] = lambda: next(answers)
         opener = self.opener()
@@ -869,13 +869,13 @@ class Opener(Case):
         self.assertEqual(self.origin.connections, 2)
         self.assertEqual(len(self.world.asked), 1, "the verdict on the name was kept, the look at the address was not")
 
-    def test_a_redirect_to_a_name_that_has_moved_inside_is_refused(self):
+    def test_a_redirect_to_a_name_that_became_internal_is_refused(self):
         self.exceptions["good2.example"] = "127.0.0.9"
         self.origin.pages = {"/": (302, {"location": self.at("good2.example")}, "")}
         self.assertOpenRefused(self.at("good.example"), "inside_address")
         self.assertEqual(self.origin.connections, 1)
 
-    def test_names_and_addresses_that_lead_inside(self):
+    def test_names_with_internal_addresses(self):
         self.world.judge = lambda url, method: verdict()
         for address in (
             "127.0.0.1 0.0.0.0 10.0.0.1 169.254.169.254 ::1 ::ffff:127.0.0.1 ::ffff:10.0.0.1 64:ff9b::7f00:1 2002:7f00:1:: fe80::1"
@@ -889,7 +889,7 @@ class Opener(Case):
                 self.names["mixed.example"] = addresses
                 self.assertOpenRefused(self.at("mixed.example"), "inside_address", guard.opener())
 
-    def test_a_connection_that_ended_elsewhere_is_not_used(self):
+    def test_a_connection_to_another_address_is_not_used(self):
         guard = self.guard(self.world, exceptions=self.exceptions)
         self.assertTrue(guard.check(self.at("good.example")))
         with unittest.mock.patch.object(socket.socket, "getpeername", lambda _: ("10.0.0.1", 80)):
@@ -903,7 +903,7 @@ class Opener(Case):
                 self.assertOpenRefused(self.at(host), "inside_address")
         self.assertEqual(self.origin.connections, 0)
 
-    def test_urls_that_clients_read_in_different_ways(self):
+    def test_urls_that_clients_parse_differently(self):
         port = self.origin.port
         self.world.judge = lambda url, method: verdict()
         for url in (
@@ -930,7 +930,7 @@ class Opener(Case):
             finally:
                 self.assertEqual(self.origin.connections, 0, url)
 
-    def test_paths_that_sites_read_in_different_ways(self):
+    def test_paths_that_sites_parse_differently(self):
         self.world.judge = lambda url, method: verdict()
         for path in ("/a/../b", "/a/.", "/..", "/a/%2e%2E/b", "/a/..%2fb", "/a%5c..%5cb", "/a/..;/b", "/a\\b", "/a#b#c", "/a?b#c#d"):
             self.assertOpenRefused(self.at("good.example", path), "ambiguous_path")
@@ -949,7 +949,7 @@ class Opener(Case):
                 self.origin.pages = {"/": (status, {"location": url}, "")}
                 self.assertOpenRefused(self.at("good.example"), "request_target")
 
-    def test_a_request_that_says_one_thing_and_goes_another_way(self):
+    def test_a_request_whose_headers_contradict_its_target(self):
         here = self.at("good.example")
         request = urllib.request.Request(here, headers={"Host": "bad.example"})
         self.assertOpenRefused(request, "host_header")
@@ -975,7 +975,7 @@ class Opener(Case):
         self.assertOpenRefused(here, "host_header", opener)
         self.assertEqual(self.origin.connections, 0)
 
-    def test_no_proxy_of_the_environment_is_used(self):
+    def test_requests_use_no_proxy_of_the_environment(self):
         proxy = Origin()
         self.addCleanup(proxy.close)
         names = ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
@@ -983,7 +983,7 @@ class Opener(Case):
             self.assertEqual(self.opener().open(self.at("good.example")).read(), b"page")
         self.assertEqual((proxy.connections, self.origin.connections), (0, 1))
 
-    def test_an_alternative_service_is_not_taken(self):
+    def test_an_alternative_service_is_not_used(self):
         other = Origin()
         self.addCleanup(other.close)
         service = {"alt-svc": f'h2=":{other.port}"; ma=60, h3=":{other.port}"', "alternate-protocol": f"{other.port}:quic"}
@@ -993,7 +993,7 @@ class Opener(Case):
             self.assertEqual(opener.open(self.at("good.example")).read(), b"page")
         self.assertEqual((self.origin.connections, other.connections), (2, 0))
 
-    def test_keys_stay_where_they_belong(self):
+    def test_keys_are_sent_only_to_their_server(self):
         self.origin.pages = {"/": (302, {"location": self.at("good2.example", "/there")}, "")}
         headers = {"Authorization": "Bearer site", "Cookie": "session=1", "X-Other": "kept"}
         self.opener().open(urllib.request.Request(self.at("good.example"), headers=headers))

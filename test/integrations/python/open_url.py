@@ -1,4 +1,4 @@
-"""Opens a URL as an agent in Python would: open_url.py SERVER KEY_FILE CA_FILE METHOD URL. Prints the page, or why it was refused."""
+"""Opens a URL as an agent in Python would: open_url.py SERVER KEY_FILE CA_FILE METHOD URL. Prints the page, or the reason for a refusal."""
 import pathlib
 import ssl
 import sys

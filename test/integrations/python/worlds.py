@@ -1,4 +1,4 @@
-"""Servers of the tests' own, on loopback: one that stands for pagegate, one for the sites of the world."""
+"""Test servers on loopback: a stand-in for pagegate, and one for all sites."""
 import contextlib
 import http.server
 import json
@@ -24,7 +24,7 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     request_queue_size = 64
 
     def handle_error(self, request, client_address):
-        """What a client that gives up leaves behind is no failure of a test."""
+        """Ignores the errors of clients that disconnect: they are not failures of a test."""
 
 
 class _Quiet(http.server.BaseHTTPRequestHandler):
@@ -36,7 +36,7 @@ class _Quiet(http.server.BaseHTTPRequestHandler):
 
 
 class Running:
-    """A server in threads of this process. Everything it was asked stands in `asked`."""
+    """A server in threads of this process. `asked` has all requests received."""
 
     def __init__(self, handler, tls=None, address="127.0.0.1"):
         self.asked = []
@@ -63,7 +63,7 @@ class Running:
 
 
 def verdict(value="allow", domain=None, id_="test", **extra):
-    """What pagegate would answer: status, headers, body."""
+    """An answer as pagegate would give it: status, headers, body."""
 
     def answer(url):
         host = urllib.parse.urlsplit(url if "//" in url else "https://" + url).hostname or "x"
@@ -75,7 +75,7 @@ def verdict(value="allow", domain=None, id_="test", **extra):
 
 
 class Judge(Running):
-    """Stands for pagegate. `judge(url, method)` gives what `verdict` gives, or a function that is handed the request's handler."""
+    """A stand-in for pagegate. `judge(url, method)` returns a result of `verdict`, or a function that gets the request's handler."""
 
     def __init__(self, judge=lambda url, method: verdict(), tls=None):
         self.judge = judge
@@ -110,7 +110,7 @@ class Judge(Running):
 
 
 class Raw(Running):
-    """Answers each connection with what `speak(connection)` does: for what is not an answer."""
+    """Calls `speak(connection)` for each connection, to send invalid answers."""
 
     def __init__(self, speak):
         class Handler(socketserver.BaseRequestHandler):
@@ -125,7 +125,7 @@ class Raw(Running):
 
 
 class Origin(Running):
-    """Stands for all sites. `pages` maps a path to (status, headers, body); what is not there is the word "page"."""
+    """A stand-in for all sites. `pages` maps a path to (status, headers, body); any other path is answered with the word "page"."""
 
     def __init__(self, tls=None, address="127.0.0.1"):
         self.pages = {}
@@ -152,7 +152,7 @@ class Origin(Running):
 
 @contextlib.contextmanager
 def resolving(names):
-    """Names lead where a test says: to an address, to several, or to what a function says each time. Addresses lead to themselves."""
+    """Resolves names as a test defines: to one address, to several, or to the result of a function. Addresses resolve to themselves."""
     system = socket.getaddrinfo
 
     def find(host, port, *args, **options):
@@ -177,7 +177,7 @@ def resolving(names):
 
 
 def certificate(folder, names):
-    """A certificate for names and addresses, signed by itself; returns its file, which also holds the key."""
+    """Creates a self-signed certificate for names and addresses. Returns its file, which also contains the key."""
     file = os.path.join(folder, "tls.pem")
     key = os.path.join(folder, "tls.key")
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=test"]
