@@ -77,7 +77,7 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
     else if (!(name in OTHER_VARIABLES) && sections.some((section) => name.startsWith(`PAGEGATE_${section}_`))) {
       throw new PagegateError(
         'config_invalid',
-        `The environment has ${name}, which is no setting${didYouMean(name, known.keys())}; see docs/configuration.md.`,
+        `The environment has ${name}, which is not a setting${didYouMean(name, known.keys())}; see docs/configuration.md.`,
         { name },
       );
     }

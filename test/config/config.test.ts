@@ -138,7 +138,7 @@ describe('environment variables', () => {
 
   it('a name that starts like a setting but is not one is refused', () => {
     expect(failure(() => loadConfig({ env: { PAGEGATE_SERVER_PROT: '1' } })).message).toContain(
-      'PAGEGATE_SERVER_PROT, which is no setting (did you mean "PAGEGATE_SERVER_PORT"?)',
+      'PAGEGATE_SERVER_PROT, which is not a setting (did you mean "PAGEGATE_SERVER_PORT"?)',
     );
     expect(loadConfig({ env: { PAGEGATE_SOMETHING_ELSE: '1' } }).server.port).toBe(8080);
     // This one is not a setting, but is read.

@@ -70,7 +70,9 @@ it.each([
   const url = await startPooler(settings);
   await expect(connectEngine({ url, password: server.password })).rejects.toMatchObject({
     code: 'ledger_unavailable',
-    message: expect.stringContaining('a pooler that lends sessions by the transaction. Name PostgreSQL itself'),
+    message: expect.stringContaining(
+      'a pooler that assigns a session for one transaction only. Name PostgreSQL itself',
+    ),
   });
   expect(await server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'pagegate'")).toContain('0');
 });

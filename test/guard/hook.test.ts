@@ -335,7 +335,7 @@ describe('over HTTP', () => {
       expect(await ended(child)).toMatchObject({
         code: 2,
         stderr:
-          'pagegate-hook: --listen is 127.0.0.1:PORT: this server asks nobody who they are, so it stays on loopback\n',
+          'pagegate-hook: --listen is 127.0.0.1:PORT: this server does not authenticate its clients, so only loopback is allowed\n',
       });
     },
   );

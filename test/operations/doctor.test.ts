@@ -385,7 +385,7 @@ describe('the ledger', () => {
     const ledger = await openLedger({ file: ledgerFile, keyFile: ledgerKeyFile, actor: 'test' });
     await ledger.createAccount('one');
     await ledger.issueKey('one');
-    ledger.close();
+    await ledger.close();
     return ledgerFile;
   };
 

@@ -184,7 +184,7 @@ describe('doctor', () => {
     const keyFile = join(state, 'keys/ledger.key');
     const ledger = await openLedger({ file: join(state, 'ledger/ledger.sqlite'), keyFile, actor: 'test' });
     await ledger.createAccount('one');
-    ledger.close();
+    await ledger.close();
     const { code, json } = await pagegateOn(place, 'doctor');
     expect(json.checks?.filter((check) => check.status === 'problem')).toEqual([]);
     expect(code).toBe(0);

@@ -91,7 +91,7 @@ it.each<[string, Promise<Readiness>, Readiness]>([
   [
     'a fleet not heard since',
     readinessOf([worker(0, fleet(11))]),
-    warned("the fleet's database is not heard: refused"),
+    warned("the fleet's database does not answer: refused"),
   ],
 ])('health of %s', async (_what, found, expected) => {
   expect(await found).toEqual(expected);

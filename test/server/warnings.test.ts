@@ -183,7 +183,9 @@ describe('data', () => {
       expect
         .poll(async () => (await readyz(server!)).warnings)
         .toContainEqual(
-          expect.stringMatching(`^what is served goes on, but a start would serve nothing: .*${why}.*(?<!\\.)$`),
+          expect.stringMatching(
+            `^the server continues with its index, but after a start it would serve nothing: .*${why}.*(?<!\\.)$`,
+          ),
         );
     license('test', day(100));
     await expect.poll(() => readyz(server!)).toMatchObject({ status: 200, warnings: [] });

@@ -23,7 +23,9 @@ export async function listenOnLoopback(server: Server, place: string): Promise<s
   const [, host = '', digits] = PLACE.exec(place) ?? [];
   const port = Number(digits);
   if (!LOOPBACK.includes(host) || port > PORT_MAX) {
-    throw new Error('--listen is 127.0.0.1:PORT: this server asks nobody who they are, so it stays on loopback');
+    throw new Error(
+      '--listen is 127.0.0.1:PORT: this server does not authenticate its clients, so only loopback is allowed',
+    );
   }
   await new Promise<void>((resolve, reject) => {
     server.once('error', ({ code, message }: NodeJS.ErrnoException) =>

@@ -31,7 +31,7 @@ export async function configToWrite(flags: ConfigFlags): Promise<Config> {
   const owner = statSync(config.state_dir, { throwIfNoEntry: false })?.uid ?? 0;
   if (owner !== 0) {
     warn(
-      `this runs as root, and ${config.state_dir} belongs to user ${owner}, whose server cannot change what root makes there. Run it as that user: runuser -u NAME -- pagegate …`,
+      `this runs as root, and ${config.state_dir} belongs to user ${owner}, whose server cannot change files that root creates there. Run it as that user: runuser -u NAME -- pagegate …`,
     );
   }
   return config;

@@ -172,7 +172,7 @@ async function refuseLentSession(engine: PgEngine, other: pg.Client): Promise<vo
   if (now?.pid === engine.backendPid && otherPid !== engine.backendPid) return;
   throw new PagegateError(
     'ledger_unavailable',
-    `${engine.name}: a pooler that lends sessions by the transaction. Name PostgreSQL itself, or set the pooler to sessions (pool_mode = session).`,
+    `${engine.name}: a pooler that assigns a session for one transaction only. Name PostgreSQL itself, or set the pooler to sessions (pool_mode = session).`,
   );
 }
 

@@ -69,7 +69,10 @@ export function dataWarnings({ license, withdrawn, ledger, generation }: WorkerS
   }
   if (license.problem !== null) {
     const why = license.problem.replace(/\.$/, '');
-    const what = generation === null ? 'no index is served' : 'what is served goes on, but a start would serve nothing';
+    const what =
+      generation === null
+        ? 'no index is served'
+        : 'the server continues with its index, but after a start it would serve nothing';
     found.push({ kind: 'license', text: `${what}: ${why}` });
   }
   if (withdrawn !== null) {
@@ -84,7 +87,7 @@ export function dataWarnings({ license, withdrawn, ledger, generation }: WorkerS
     });
   const { fleet } = ledger;
   if (fleet !== undefined && fleet.stale_seconds > STALE_SECONDS)
-    found.push({ kind: 'ledger', text: `the fleet's database is not heard: ${fleet.problem}` });
+    found.push({ kind: 'ledger', text: `the fleet's database does not answer: ${fleet.problem}` });
   if (fleet?.learning === true)
     found.push({
       kind: 'ledger',
