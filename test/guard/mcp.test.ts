@@ -436,7 +436,7 @@ describe('the HTTP server', () => {
       text += chunk;
     });
     expect(await new Promise((resolve) => child.once('exit', resolve))).toBe(2);
-    expect(text).toContain('stays on loopback');
+    expect(text).toContain('only loopback is allowed');
   });
 });
 
