@@ -76,10 +76,10 @@ export class PatternLayer {
   readonly #parameterLists: Uint8Array;
   /** For each rule: 1 if one of its conditions holds. */
   readonly #hits: Uint8Array;
-  /** Whether the words of the path were read, and with them the context that it announces. */
-  #isPathRead = false;
   /** The first of these rules. */
   #firstHit = NO_RULE;
+  /** Whether the words of the path were read, and with them the context that it announces. */
+  #isPathRead = false;
   /** Whether the URL is a front page, see {@link #isFrontPage}; undefined if no condition has asked. */
   #onFrontPage: boolean | undefined;
 
@@ -110,7 +110,7 @@ export class PatternLayer {
     } else this.#read(subject);
     this.#hitSegments(subject);
     if (all !== undefined) this.#hitChecks(subject);
-    const first = all === undefined ? this.#firstMatch(subject) : this.#hits.indexOf(1);
+    const first = all === undefined ? this.#firstMatch(subject) : this.#firstHit;
     all?.push(...this.#rules.filter((_rule, at) => this.#hits[at] === 1).map(({ verdict }) => verdict));
     if (this.#firstHit !== NO_RULE) this.#clearHits();
     this.#firstHit = NO_RULE;
