@@ -67,12 +67,6 @@ export class ConditionTable {
   readonly inPathAlone: Uint8Array;
   /** For each token list: 1 if a condition uses it for names of parameters. */
   readonly inQuery: Uint8Array;
-  /** The same for the host's first label. */
-  readonly inHost: Uint8Array;
-  /** The same for whole names of files. */
-  readonly inFile: Uint8Array;
-  /** The same for extensions of files. */
-  readonly inExtension: Uint8Array;
   readonly #tokens: TokenIndex;
 
   constructor(tokens: TokenIndex) {
@@ -86,9 +80,6 @@ export class ConditionTable {
     this.inPath = new Uint8Array(size);
     this.inPathAlone = new Uint8Array(size);
     this.inQuery = new Uint8Array(size);
-    this.inHost = new Uint8Array(size);
-    this.inFile = new Uint8Array(size);
-    this.inExtension = new Uint8Array(size);
   }
 
   /** Adds a condition of the rule with index `rule`. @throws PagegateError policy_invalid, if a token list does not exist */
@@ -99,8 +90,6 @@ export class ConditionTable {
     const also = list(condition.also);
     const hostLabel = list(condition.host_label);
     const name = list(condition.query_name ?? condition.query_flag);
-    const file = list(condition.file);
-    const extension = list(condition.extension);
     if (segment >= 0) {
       const { table, shift } = POSITION[condition.at ?? 'any'];
       const alsoMask = contexts << POSITION.any.shift;
@@ -110,15 +99,12 @@ export class ConditionTable {
       else if (hostLabel < 0) this.inPathAlone[segment] = 1;
     } else {
       push(this.host, hostLabel, { rule, contexts, isRoot: condition.root === true });
-      if (hostLabel >= 0) this.inHost[hostLabel] = 1;
       const { min_value_length: minValueLength = 0, but_dates: butDates = false } = condition;
       this.#addParameter(name, list(condition.query_value), { rule, contexts, minValueLength, butDates });
       if (name >= 0) this.inQuery[name] = 1;
     }
-    push(this.file, file, { rule, contexts });
-    if (file >= 0) this.inFile[file] = 1;
-    push(this.extension, extension, { rule, contexts });
-    if (extension >= 0) this.inExtension[extension] = 1;
+    push(this.file, list(condition.file), { rule, contexts });
+    push(this.extension, list(condition.extension), { rule, contexts });
   }
 
   #addParameter(name: number, value: number, condition: ParameterCondition): void {
@@ -132,6 +118,12 @@ export class ConditionTable {
     push(table, value, condition);
     this.parameter[name] = { anyValue, byValue: table };
   }
+}
+
+/** Whether a table has conditions for at least one of the token lists. */
+export function hasConditions<T>(table: Table<T>, lists: readonly number[]): boolean {
+  for (let at = 0; at < lists.length; at++) if (table[lists[at]!] !== undefined) return true;
+  return false;
 }
 
 /** Returns a table with an entry for each token list, because V8 is slow to find that an array has no such index. */

@@ -21,6 +21,7 @@ import { PATTERN_CHECKS, type PatternCheck } from './pattern-checks.ts';
 import {
   ConditionTable,
   type FileCondition,
+  hasConditions,
   type ParameterCondition,
   type SegmentCondition,
   type Table,
@@ -165,7 +166,7 @@ export class PatternLayer {
     const words = this.#words;
     words.readHost(host);
     // The context depends on all segments of the path. Compute it only if a condition uses a word of the host.
-    const needsContext = isAnyIn(words.hostLists, this.#table.inHost);
+    const needsContext = hasConditions(this.#table.host, words.hostLists);
     const segments = this.#tokens.segments(url.decodedPath);
     const hasFile = this.#hasFileWords(segments);
     this.#isPathRead = needsContext || hasFile || !words.hasTooFewWords(segments);
@@ -272,28 +273,26 @@ export class PatternLayer {
 
   /** Whether a condition uses the name or the extension of the last segment as a file. True if that needs a closer look. */
   #hasFileWords(segments: PathSegments): boolean {
-    const { path, allCount, starts, ends, dots, signs, isCut } = segments;
+    const { allCount, dots, signs, isCut } = segments;
     if (isCut || (signs & SEGMENT_HAS.odd) !== 0) return true;
-    if (allCount === 0) return false;
+    if (allCount === 0 || dots[allCount - 1]! < 0) return false;
+    const files = segments.listsOfLastFile();
+    const extensions = this.#listsOfExtension(segments) ?? files;
+    return hasConditions(this.#table.file, files) || hasConditions(this.#table.extension, extensions);
+  }
+
+  /** Returns the token lists of the extension of the last segment; undefined if its only dot comes first. */
+  #listsOfExtension({ path, allCount, starts, ends, dots }: PathSegments): readonly number[] | undefined {
     const last = allCount - 1;
     const dot = dots[last]!;
-    if (dot < 0) return false;
-    const files = segments.listsOfLastFile();
-    const extensions = dot > starts[last]! ? this.#tokens.find(path, dot + 1, ends[last]!) : files;
-    return isAnyIn(files, this.#table.inFile) || isAnyIn(extensions, this.#table.inExtension);
+    return dot > starts[last]! ? this.#tokens.find(path, dot + 1, ends[last]!) : undefined;
   }
 
   /** Reads the last segment as a file: its whole name and its extension. If it has a `;`, also every longer name up to a later `;` or the end. */
   #readFile(segments: PathSegments): void {
-    const { path, whole, allCount, starts, ends, dots } = segments;
+    const { whole, allCount, dots } = segments;
     if (allCount === 0) return;
-    const last = allCount - 1;
-    const dot = dots[last]!;
-    if (dot >= 0)
-      this.#readNamed(
-        segments.listsOfLastFile(),
-        dot > starts[last]! ? this.#tokens.find(path, dot + 1, ends[last]!) : undefined,
-      );
+    if (dots[allCount - 1]! >= 0) this.#readNamed(segments.listsOfLastFile(), this.#listsOfExtension(segments));
     if (!segments.isCut || !whole.includes(';')) return;
     const file = lastNamed(whole);
     for (let stop = file.indexOf(';'); stop >= 0; ) {
