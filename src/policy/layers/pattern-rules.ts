@@ -169,15 +169,15 @@ export class PatternLayer {
     const needsContext = hasConditions(this.#table.host, words.hostLists);
     const segments = this.#tokens.segments(url.decodedPath);
     const hasFile = this.#hasFileWords(segments);
-    this.#isPathRead = needsContext || hasFile || !words.hasTooFewWords(segments);
+    this.#isPathRead = false;
     if (needsContext || hasFile) {
       let context: number = CONTEXT.source;
-      words.readPath(url.decodedPath, this.#places.find(host), (read) => {
+      this.#readPath(subject, (read) => {
         this.#readFile(read);
         if (needsContext) context = Math.min(context, words.context);
       });
       if (needsContext) this.#hitHost(url, context);
-    } else if (this.#isPathRead) words.readPath(url.decodedPath, this.#places.find(host));
+    } else if (!words.hasTooFewWords(segments)) this.#readPath(subject);
     if (url.fragment !== '') this.#readRoute(subject);
     this.#readParameters(subject, subject.parameters);
     this.#readParameters(subject, subject.routeParameters);
@@ -190,7 +190,7 @@ export class PatternLayer {
     // A route is a path in the context of host and path, so read those first and forget their words.
     if (url.fragment !== '' || subject.queryParameters.some((one) => this.#isRoute(one, url))) {
       this.#words.readHost(host);
-      this.#words.readPath(url.decodedPath, this.#places.find(host));
+      this.#readPath(subject);
       this.#words.forget();
       this.#readRoute(subject);
     }
@@ -205,10 +205,14 @@ export class PatternLayer {
   }
 
   /** Reads a path that only some clients see, in the context that host and path announce. */
-  #readApart(route: string, { url, host }: Subject): void {
-    if (!this.#isPathRead) this.#words.readPath(url.decodedPath, this.#places.find(host));
-    this.#isPathRead = true;
+  #readApart(route: string, subject: Subject): void {
+    if (!this.#isPathRead) this.#readPath(subject);
     this.#words.readPathApart(route);
+  }
+
+  #readPath({ url, host }: Subject, afterReading?: (segments: PathSegments) => void): void {
+    this.#words.readPath(url.decodedPath, this.#places.find(host), afterReading);
+    this.#isPathRead = true;
   }
 
   /**
